@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
 from typing import Any, Literal
 
 import json_repair
@@ -31,6 +32,7 @@ Syntax = Literal["json", "python", "csv", "lines"]
 
 MAX_DEPTH = 64
 """Containers nested deeper than this stay text."""
+_HEADER_CHARS = 64 * 1024
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
 _REPAIR_CHARS = 256 * 1024
 
@@ -185,12 +187,20 @@ def _whole(text: str) -> list[Part] | None:
 
 # --- CSV and TSV ------------------------------------------------------------------------------------------------
 
+csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
+_LINE_OPENS = re.compile(r"^[ \t]*[{\[](?=\s*[\"{\[])", re.MULTILINE)
 _HEADER_CELL = re.compile(r"[A-Za-z_@#][^{}\[\]\"'=\n\t]{0,79}\Z")
 
 
 def _table(text: str) -> list[Part] | None:
     """The whole text as one CSV or TSV table with a header, or None. Cells stay text."""
-    head = text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r")
+    start = len(text) - len(text.lstrip("\r\n"))
+    end = text.find("\n", start, start + _HEADER_CHARS)
+    if end < 0:
+        return None
+    if any(_raw_decode(text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
+        return None  # lines of JSON between which commas happen to agree
+    head = text[start:end].rstrip("\r")
     for delimiter in (",", "\t", ";"):
         cells = next(csv.reader([head], delimiter=delimiter))
         if len(cells) < 2 or len(set(cells)) < len(cells):
@@ -198,7 +208,7 @@ def _table(text: str) -> list[Part] | None:
         if not all(_HEADER_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells)):
             continue
         try:
-            rows = list(csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=delimiter, strict=True))[1:]
+            rows = list(csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True))[1:]
         except csv.Error:
             continue
         rows = [row for row in rows if row]
@@ -268,7 +278,10 @@ def _raw_decode(text: str, start: int) -> tuple[Any, int, int]:
             if not cut or start + size >= len(text):
                 return None, start, start + error.pos
             size *= 8
-        except (RecursionError, ValueError):
+        except RecursionError:
+            # Nested some thousand levels deep: what starts within the next levels is too deep as well.
+            return None, start, start + 512
+        except ValueError:
             return None, start, start + 1
         else:
             return value, start + end, -1
@@ -334,6 +347,8 @@ def _truncated(text: str, start: int) -> Part | None:
         token, at = match.group(), match.end()
         if token in ("{", "["):
             stack.append(_CLOSER[token])
+            if len(stack) > MAX_DEPTH:
+                return None
             expects_value = token == "["
             safe = (at, tuple(stack)) if token == "[" else safe
         elif token in ("}", "]"):

@@ -42,21 +42,39 @@ def bm25(query: Sequence[str], texts: Iterable[str]) -> list[float]:
     return [float(score) for score in BM25Okapi(corpus).get_scores(list(query))]
 
 
-def rarity(categories: Sequence[str], texts: Sequence[str], numbers: Sequence[tuple[str, float, float]], mask: str) -> str:
-    """An SQL expression for how far a row stands out, in nats: the largest surprise of its fields.
+def rarity(
+    table: str, categories: Sequence[str], texts: Sequence[str], numbers: Sequence[str], series: Sequence[str], mask: str
+) -> str:
+    """SQL for (rowid, score) of the rows that stand out, most first; the score is the largest surprise of a field.
 
-    `categories` and `texts` are quoted columns, `texts` compared by what is left when `mask` (a regular expression) is
-    taken out; `numbers` are (quoted column, centre, spread) with a robust spread above 0.
+    A category surprises by how rare its value is, a text by how rare it is once `mask` (a regular expression) is taken
+    out, a number by its distance from the median of its own series (rows alike in the `series` columns) in robust
+    spreads. All names come quoted.
     """
-    surprises = [f"ln(count(*) OVER () / count(*) OVER (PARTITION BY {column}))" for column in categories]
+    surprises = [f"ln(count(*) OVER () / count(*) OVER (PARTITION BY t.{column}))" for column in categories]
     surprises += [
-        f"ln(count(*) OVER () / count(*) OVER (PARTITION BY regexp_replace({column}::VARCHAR, '{mask}', '#', 'g')))"
+        f"ln(count(*) OVER () / count(*) OVER (PARTITION BY regexp_replace(t.{column}::VARCHAR, '{mask}', '#', 'g')))"
         for column in texts
     ]
-    surprises += [
-        f"coalesce(CASE WHEN isfinite({column}::DOUBLE) THEN least(abs({column} - {centre!r}) / {spread!r}, 40) / 4 ELSE 8 END, 0)"
-        for column, centre, spread in numbers
-    ]
-    if not surprises:
-        return "0.0"
-    return surprises[0] if len(surprises) == 1 else f"greatest({', '.join(surprises)})"
+    stats, join = "", ""
+    if numbers:
+        measures = []
+        for i, column in enumerate(numbers):
+            value = f"{column}::DOUBLE"
+            measures.append(
+                f"median({value}) FILTER (isfinite({value})) AS m{i}, "
+                f"coalesce(nullif((quantile_cont({value}, 0.75) FILTER (isfinite({value}))"
+                f" - quantile_cont({value}, 0.25) FILTER (isfinite({value}))) / 1.349, 0),"
+                f" nullif(stddev_pop({value}) FILTER (isfinite({value})), 0)) AS s{i}"
+            )
+            surprises.append(
+                f"coalesce(CASE WHEN isfinite(t.{value}) THEN least(abs(t.{value} - m{i}) / s{i}, 40) / 4"
+                f" WHEN t.{column} IS NOT NULL THEN 8 END, 0)"
+            )
+        keys = "".join(f"{column}, " for column in series)
+        stats = f"WITH s AS (SELECT {keys}{', '.join(measures)} FROM {table} GROUP BY ALL) "
+        join = " JOIN s ON " + (
+            " AND ".join(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in series) or "true"
+        )
+    score = surprises[0] if len(surprises) == 1 else f"greatest({', '.join(surprises)})" if surprises else "0.0"
+    return f"{stats}SELECT t.rowid AS r, {score} AS score FROM {table} AS t{join} ORDER BY score DESC, r"

@@ -21,6 +21,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import duckdb
 import pyarrow as pa
 
 from hyve import formats, sql
@@ -30,7 +31,7 @@ from hyve.shape import EXPANDED, INDEX, LIST, MAP, NUMBER, PAIRS, TEXT, ColumnDa
 
 ROOT = "records"
 _RESERVED = frozenset({"_id", "_row_id", "_key", "series_idx"})
-_MASK = r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]*\d[0-9a-fA-F]{6,}|\d+"
+MASK = r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]*\d[0-9a-fA-F]{6,}|\d+"
 """What makes two log lines differ though they say the same: ids, addresses, numbers."""
 
 
@@ -125,6 +126,10 @@ class Datastore:
     def query(self, statement: str, limits: sql.Limits = sql.Limits()) -> sql.QueryResult:  # noqa: B008 (frozen)
         """Runs one read-only SELECT over this store's tables. Raises SqlError, SqlRefused or SqlLimit."""
         return sql.run(self._connection, statement, [table.name for table in self.catalog.tables], limits)
+
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
+        return self._connection.execute(statement).fetchall()
 
     # --- loading
 
@@ -225,7 +230,7 @@ class Datastore:
         self._connection.register("_source", source)
         template = ""
         if data.path == () and [column.name for column in data.columns.values()] == ["line", "text"]:
-            template = f", regexp_replace(text, '\\x1b\\[[0-9;]*m|{_MASK}', '#', 'g') AS template"
+            template = f", regexp_replace(text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS template"
         self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT *{template} FROM _source")
         self._connection.unregister("_source")
         described = self._connection.execute(f"DESCRIBE {quote(name)}").fetchall()
@@ -373,9 +378,15 @@ def _parallel(rows: Callable[[int], list[Any]], key: Any) -> Callable[[int], Any
 
 @lru_cache(maxsize=1)
 def _keywords() -> frozenset[str]:
+    """Words that DuckDB does not take unquoted as both a column and a table, found by asking its parser."""
+    quoted = set()
     with sql.connect() as connection:
-        rows = connection.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
-        return frozenset(name for (name,) in rows.fetchall())
+        for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
+            try:
+                connection.extract_statements(f"SELECT {word}, t.{word} FROM {word} WHERE {word} = 1")
+            except duckdb.Error:
+                quoted.add(word)
+    return frozenset(quoted)
 
 
 def quote(name: str) -> str:

@@ -1,0 +1,275 @@
+r"""Rows -> the slots of a JSON template: Mode 2's last step, so that no value passes through a model
+(H27-H29, H33).
+
+A mapping says: for each row, the value of `column` goes to `path`. The grammar of a path:
+
+    path    = step *( "." step / "[" ( digits / column ) "]" )
+    step    = column / key
+    column  = "(" name ")"         ; this row's value of the column `name` is the index or key
+    key     = 1*( char / escape )  ; a key of an object or, if all digits, an index of a list
+    name    = 1*( char / escape )
+    escape  = "\" any              ; the character itself: "a\.b" is one key, "\(x\)" a key in parentheses
+    char    = any but  . ( ) [ ] \ ; inside of a name only ( ) \ must be escaped
+
+`chart.list.(series_idx).data.(_row_id).y` fills `y` of the point `_row_id` of the series `series_idx`.
+`_row_id` is the row's number from 0 where the statement has no column of that name.
+
+Rules:
+- All or nothing: the template is copied, never changed; any misfit is a BackfillError that names path,
+  column, row.
+- Integers are list indexes from 0 where the container is a list or not there yet, else keys; texts are keys.
+  A list must come out without gaps.
+- What is missing on the way (or null) is made: a list before an index, an object before a key. What is there
+  already keeps its other content. A scalar or a filled container is never replaced by rows.
+- Two rows may say the same of one place, never two different things.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hyve.errors import BackfillError
+
+if TYPE_CHECKING:
+    from hyve.reply import FillMapping
+    from hyve.sql import QueryResult
+
+MAX_STEPS = 64
+"""Steps of the longest path."""
+
+ROW_NUMBER = "_row_id"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a path: the value of `column`, else `key`.
+
+    `index` marks a key of bare digits, which may be a list's index.
+    """
+
+    key: str = ""
+    column: str | None = None
+    index: bool = False
+
+
+def parse_path(path: str) -> tuple[Step, ...]:
+    """The steps of `path` (grammar above); BackfillError names the character where it goes wrong."""
+    steps: list[Step] = []
+    at = 0
+    while True:
+        step, at = _step(path, at)
+        steps.append(step)
+        while path[at : at + 1] == "[":
+            step, at = _step(path, at + 1, closing="]")
+            if step.column is None and not step.index:
+                raise BackfillError(f"path {path!r}: [{step.key}] is neither an index nor a (column)")
+            steps.append(step)
+        if len(steps) > MAX_STEPS:
+            raise BackfillError(f"path {path[:80]!r}...: more than {MAX_STEPS} steps")
+        if at == len(path):
+            return tuple(steps)
+        if path[at] != ".":
+            raise BackfillError(f"path {path!r}: expected '.' at character {at}, found {path[at]!r}")
+        at += 1
+
+
+_KEY = re.compile(r"(?:[^.()\[\]\\]|\\.)+", re.DOTALL)
+_NAME = re.compile(r"\(((?:[^()\\]|\\.)+)\)", re.DOTALL)
+
+
+def _step(path: str, at: int, closing: str = "") -> tuple[Step, int]:
+    column = _NAME.match(path, at)
+    match = column or _KEY.match(path, at)
+    if match is None:
+        what = "ends where a key or a (column) should stand" if at >= len(path) else "no key or (column)"
+        raise BackfillError(
+            f"path {path!r}: {what} at character {at}; escape . ( ) [ ] in a key by a backslash"
+        )
+    end = match.end()
+    if closing:
+        if path[end : end + 1] != closing:
+            raise BackfillError(f"path {path!r}: the bracket before character {at} is not closed")
+        end += 1
+    if column is not None:
+        return Step(column=re.sub(r"\\(.)", r"\1", column[1], flags=re.DOTALL)), end
+    text = match.group()
+    return Step(
+        key=re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL), index=re.fullmatch("[0-9]{1,9}", text) is not None
+    ), end
+
+
+class _Gap:
+    """Marks a slot of a list that no row has filled yet."""
+
+
+_GAP = _Gap()
+_MISSING = _Gap()
+
+
+@dataclass(frozen=True)
+class _Filler:
+    """One mapping, its columns found."""
+
+    path: str
+    column: str
+    steps: tuple[Step, ...]
+    source: int
+    columns: tuple[int, ...]
+    """For each step the number of its column, -1 for a key, -2 for the row's number."""
+
+    def fail(self, row: int, why: str) -> BackfillError:
+        return BackfillError(f"path {self.path!r}, column {self.column!r}, row {row}: {why}")
+
+
+def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]]) -> Any:
+    """A copy of `template` with every mapping of every result filled in: all, or BackfillError and nothing."""
+    if not isinstance(template, (dict, list)):
+        raise BackfillError(f"the template is {type(template).__name__}; it must be an object or a list")
+    work: list[tuple[QueryResult, list[_Filler]]] = []
+    for result, mappings in rows:
+        if result.total_rows > len(result.rows):
+            raise BackfillError(
+                f"the statement gives {result.total_rows} rows and only {len(result.rows)} can be filled in; "
+                f"aggregate further: {result.sql[:200]}"
+            )
+        work.append((result, [_filler(mapping.column, mapping.path, result.columns) for mapping in mappings]))
+    filling = _Filling(
+        slots=sum(len(result.rows) * len(filler.steps) for result, fillers in work for filler in fillers),
+        longest=sum(len(result.rows) for result, _ in work),
+    )
+    try:
+        filled = copy.deepcopy(template)
+        for result, fillers in work:
+            for number, row in enumerate(result.rows):
+                for filler in fillers:
+                    filling.put(filled, filler, number, row)
+    except RecursionError:
+        raise BackfillError("the template or a value is nested too deeply") from None
+    filling.check()
+    return filled
+
+
+def _filler(column: str, path: str, columns: tuple[str, ...]) -> _Filler:
+    steps = parse_path(path)
+    numbers = []
+    for step in steps:
+        if step.column is None:
+            numbers.append(-1)
+        elif step.column.lower() == ROW_NUMBER and ROW_NUMBER not in (name.lower() for name in columns):
+            numbers.append(-2)
+        else:
+            numbers.append(_column(step.column, path, columns))
+    return _Filler(path, column, steps, _column(column, path, columns), tuple(numbers))
+
+
+def _column(name: str, path: str, columns: tuple[str, ...]) -> int:
+    found = [i for i, given in enumerate(columns) if given == name]
+    found = found or [i for i, given in enumerate(columns) if given.lower() == name.lower()]
+    if not found:
+        raise BackfillError(
+            f"path {path!r}: the rows have no column {name!r}; they have: {', '.join(columns[:30])}"
+        )
+    if len(found) > 1:
+        raise BackfillError(f"path {path!r}: {len(found)} columns are called {name!r}; rename them with AS")
+    return found[0]
+
+
+def _value(filler: _Filler, i: int, number: int, row: tuple[Any, ...]) -> int | str:
+    """Step `i` of this row's path: an index or a key."""
+    column = filler.columns[i]
+    if column == -1:
+        return filler.steps[i].key
+    value = number if column == -2 else row[column]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        given = "NULL" if value is None else repr(value)
+        why = f"({filler.steps[i].column}) is {given}; an index must be an integer, a key a text"
+        raise filler.fail(number, why)
+    return value
+
+
+def _is_index(value: int | str, step: Step) -> bool:
+    return isinstance(value, int) or step.index
+
+
+class _Filling:
+    """The state of one `fill`: what was written where, and which lists grew.
+
+    Without gaps no list can be longer than what it held plus `longest`, and no more than `slots` slots can be
+    made in all: indexes beyond that are refused at once instead of being allocated.
+    """
+
+    def __init__(self, slots: int, longest: int) -> None:
+        self.slots = slots
+        self.longest = longest
+        self.written: dict[tuple[int, int | str], Any] = {}
+        self.grown: dict[int, tuple[list[Any], int, _Filler]] = {}
+
+    def put(self, root: Any, filler: _Filler, number: int, row: tuple[Any, ...]) -> None:
+        """Write this row's value to its place below `root`."""
+        values = [_value(filler, i, number, row) for i in range(len(filler.steps))]
+        container = root
+        for i, value in enumerate(values[:-1]):
+            place = self.place(container, value, filler, i, number)
+            current = _current(container, place)
+            if current is _MISSING or current is _GAP or current is None:
+                current = [] if _is_index(values[i + 1], filler.steps[i + 1]) else {}
+                container[place] = current
+            elif not isinstance(current, (dict, list)):
+                raise filler.fail(number, f"step {i + 1} ({place}) is {current!r}, which has no place inside")
+            container = current
+        place = self.place(container, values[-1], filler, len(values) - 1, number)
+        current, new = _current(container, place), row[filler.source]
+        spot = (id(container), place)
+        if spot in self.written:
+            old = self.written[spot]
+            if old != new or type(old) is not type(new):
+                why = f"another row put {old!r} where this one puts {new!r}; add a (column) to the path"
+                raise filler.fail(number, why)
+            return
+        if isinstance(current, (dict, list)) and current:
+            raise filler.fail(number, f"the place holds a {type(current).__name__} with content already")
+        self.written[spot] = new
+        container[place] = copy.deepcopy(new) if isinstance(new, (dict, list)) else new
+
+    def place(self, container: Any, value: int | str, filler: _Filler, i: int, number: int) -> int | str:
+        """The key or index of `value` in `container`; a list grows to it, with gaps on the way."""
+        if isinstance(container, dict):
+            return str(value)
+        if not _is_index(value, filler.steps[i]):
+            why = f"step {i + 1} is {value!r}, but a list stands there, which needs an integer index"
+            raise filler.fail(number, why)
+        index = int(value)
+        if index < 0:
+            raise filler.fail(number, f"the index {index} is below 0; count from 0")
+        more = index + 1 - len(container)
+        if more > 0:
+            _, held, _ = self.grown.setdefault(id(container), (container, len(container), filler))
+            if index >= held + self.longest or more > self.slots:
+                why = (
+                    f"the index {index} lies beyond the {self.longest} rows; number them from 0 without gaps"
+                )
+                raise filler.fail(number, why)
+            self.slots -= more
+            container.extend([_GAP] * more)
+        return index
+
+    def check(self) -> None:
+        """Refuse lists that came out with gaps."""
+        for items, _, filler in self.grown.values():
+            for index, item in enumerate(items):
+                if item is _GAP:
+                    raise BackfillError(
+                        f"path {filler.path!r}, column {filler.column!r}: no row fills index {index} of a list "
+                        f"of {len(items)}; number the rows from 0 without gaps, for example "
+                        "row_number() OVER (PARTITION BY series ORDER BY time) - 1"
+                    )
+
+
+def _current(container: Any, place: int | str) -> Any:
+    return container.get(place, _MISSING) if isinstance(container, dict) else container[int(place)]

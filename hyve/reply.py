@@ -1,0 +1,350 @@
+"""A model's reply -> what it decided: Direct | Query | Template (H25-H30).
+
+Rules:
+- Native tool calls come first. Without a usable one, a JSON call in the text counts, fenced or bare; without
+  that, the text itself is the answer (`Direct`). ReplyError where none of them is left.
+- Several calls at once: the first usable one is taken. A call that can't be used (unknown tool, arguments
+  that don't fit) is passed over. Text beside a call goes along with a Template and is dropped beside a Query.
+- Arguments may be a JSON object, a string of JSON, or a string of a string of JSON.
+- QueryDatastore, GenTemplateAndBackfill and BackfillData (H27) are accepted too, in any spelling of case and
+  underscores; BackfillData calls beside a template without fills are its fills.
+
+Everything here is a pure function of the reply; nothing is run. `conclusion` reads what a `Direct` text says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+from hyve import operators
+from hyve.conclusion import Conclusion, conclusion
+from hyve.errors import ReplyError
+from hyve.jsontext import MAX_TEXT, as_object, documents, first, fold, parse, without_thoughts
+
+__all__ = [
+    "TOOLS",
+    "Conclusion",
+    "Decision",
+    "Direct",
+    "Fill",
+    "FillMapping",
+    "Model",
+    "ModelReply",
+    "Query",
+    "Template",
+    "ToolCall",
+    "conclusion",
+    "decide",
+]
+
+_MAX_CALLS = 32
+_MAX_FILLS = 64
+_MAX_MAPPINGS = 256
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One native call; `arguments` is JSON text as the model sent it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """What a model sent back. Token counts are None where the service reported none."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    model: str = ""
+
+
+class Model(Protocol):
+    """A chat model. `messages` and `tools` have the form of OpenAI's chat completions. Fails by ModelError."""
+
+    name: str
+
+    async def complete(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
+    ) -> ModelReply: ...
+
+
+@dataclass(frozen=True)
+class FillMapping:
+    """Each row's value of `column` goes to `path` (grammar: `hyve.backfill`)."""
+
+    column: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Fill:
+    """One statement and where the columns of its rows go."""
+
+    sql: str
+    mappings: tuple[FillMapping, ...]
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Mode 1: the answer is the text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """Mode 3: rows are wanted before the answer. `call` is None where the call stood in the text."""
+
+    sql: str
+    call: ToolCall | None
+
+
+@dataclass(frozen=True)
+class Template:
+    """Mode 2: a skeleton that the rows of `fills` complete. `text` is what stood beside the call."""
+
+    template: Any
+    fills: tuple[Fill, ...]
+    call: ToolCall | None
+    text: str = ""
+
+
+Decision = Direct | Query | Template
+
+
+def _tool(name: str, description: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": parameters},
+    }
+
+
+_SQL = {"type": "string", "description": "one read-only DuckDB SELECT over the tables listed in the prompt"}
+
+TOOLS: tuple[dict[str, Any], ...] = (
+    _tool(
+        "query_datastore",
+        "Run one DuckDB SELECT over the full data (the prompt shows only a part of it) and get its rows. It can be called once. Beside DuckDB's own functions there are:\n"
+        + operators.describe(),
+        {"sql": _SQL},
+        ["sql"],
+    ),
+    _tool(
+        "fill_template",
+        "Answer with a JSON document, such as a chart specification, whose data is filled in from the full "
+        "data. Write the document with empty data, and for each statement say where the columns of its rows go. "
+        "A path has dots between keys; (column) stands for that row's value of the column, as a key or an index from 0: "
+        "series.(series_idx).data.(row_idx).y",
+        {
+            "template": {"type": "object", "description": "the document, its data left empty"},
+            "fills": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "sql": _SQL,
+                        "mappings": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "properties": {"column": {"type": "string"}, "path": {"type": "string"}},
+                                "required": ["column", "path"],
+                            },
+                        },
+                    },
+                    "required": ["sql", "mappings"],
+                },
+            },
+        },
+        ["template", "fills"],
+    ),
+)
+
+# The published names (H27) beside ours. BackfillData holds fills for the template of another call.
+_QUERY = frozenset({"querydatastore"})
+_TEMPLATE = frozenset({"filltemplate", "gentemplateandbackfill", "gentemplate"})
+_BACKFILL = frozenset({"backfilldata"})
+_KNOWN = _QUERY | _TEMPLATE | _BACKFILL
+_ENVELOPE = frozenset({"id", "type", "name", "tool", "toolname", "action", "function"})
+_ARGUMENTS = ("arguments", "args", "parameters", "input", "actioninput")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call, native or out of the text, before anything is known of its arguments."""
+
+    name: str
+    arguments: Any
+    native: ToolCall | None
+    beside: str
+
+
+def decide(reply: ModelReply) -> Decision:
+    """What the model wants. ReplyError where the reply holds neither a usable call nor a text."""
+    problems: list[str] = []
+    text = without_thoughts(reply.text[:MAX_TEXT])
+    native = [_Call(call.name, call.arguments, call, text) for call in reply.tool_calls[:_MAX_CALLS]]
+    decision = _from_calls(native, problems)
+    if decision is not None:
+        return decision
+    written = list(islice(_written_calls(text), _MAX_CALLS))
+    unusable: list[str] = []
+    decision = _from_calls(written, unusable)
+    if decision is not None:
+        return decision
+    # A text that is nothing but a broken or unknown call is no answer; anything else the user can read.
+    if text and not any(not call.beside for call in written):
+        return Direct(text)
+    problems += unusable
+    if not problems:
+        raise ReplyError("the model's reply is empty: it holds no text and no call")
+    raise ReplyError(("the model's reply holds no usable call: " + "; ".join(problems))[:800])
+
+
+def _tool_name(name: str) -> str:
+    return fold(name.rsplit(".", 1)[-1].rsplit(":", 1)[-1])
+
+
+def _from_calls(calls: Sequence[_Call], problems: list[str]) -> Decision | None:
+    """The decision of the first usable call; the reasons why the others are not go to `problems`."""
+    loose: list[Any] = []
+    for call in calls:
+        if _tool_name(call.name) in _BACKFILL:
+            loose.append(call.arguments)
+    for call in calls:
+        name = _tool_name(call.name)
+        if name not in _KNOWN:
+            problems.append(f"there is no tool {call.name[:80]!r}, only query_datastore and fill_template")
+            continue
+        value = as_object(call.arguments)
+        if value is None:
+            problems.append(f"the arguments of {call.name} are no JSON object: {str(call.arguments)[:80]!r}")
+            continue
+        try:
+            if name in _QUERY:
+                return Query(_need_sql(value), call.native)
+            return _template(value, loose if name in _TEMPLATE else [value], call)
+        except _Unusable as reason:
+            problems.append(f"{call.name}: {reason}")
+    return None
+
+
+class _Unusable(Exception):
+    """Why a call can't be used."""
+
+
+def _need_sql(value: Mapping[str, Any]) -> str:
+    sql = _sql(value)
+    if not sql:
+        raise _Unusable("it has no `sql`")
+    return sql
+
+
+def _template(value: Mapping[str, Any], loose: Sequence[Any], call: _Call) -> Template:
+    template = first(value, "template", "skeleton", "chart", "spec")
+    if isinstance(template, str):
+        template = parse(template)
+    if not isinstance(template, (dict, list)):
+        raise _Unusable("it has no `template` that is an object or a list")
+    given = first(value, "fills", "fill", "backfill", "backfills", "backfilldata")
+    if isinstance(given, str):
+        given = parse(given)
+    if given is None:
+        given = [value] if _sql(value) else list(loose)
+    if isinstance(given, dict):
+        given = [given]
+    if not isinstance(given, list) or not given:
+        raise _Unusable("it has no `fills`")
+    if len(given) > _MAX_FILLS:
+        raise _Unusable(f"it has more than {_MAX_FILLS} fills")
+    fills = tuple(_fill(item, number) for number, item in enumerate(given))
+    return Template(template, fills, call.native, call.beside)
+
+
+def _fill(item: Any, number: int) -> Fill:
+    value = as_object(item)
+    if value is not None and not _sql(value):
+        value = as_object(first(value, *_ARGUMENTS))
+    if value is None or not _sql(value):
+        raise _Unusable(f"fill {number} has no `sql`")
+    given = first(value, "mappings", "mapping", "paths", "pathmappings")
+    if isinstance(given, str):
+        given = parse(given)
+    if isinstance(given, dict):
+        single = _text_of(given, "column", "col") and _text_of(given, "path")
+        given = [given] if single else list(given.items())
+    if not isinstance(given, list) or not given:
+        raise _Unusable(f"fill {number} has no `mappings` of {{column, path}}")
+    if len(given) > _MAX_MAPPINGS:
+        raise _Unusable(f"fill {number} has more than {_MAX_MAPPINGS} mappings")
+    mappings = []
+    for entry in given:
+        if isinstance(entry, (list, tuple)) and len(entry) == 2:
+            column, path = entry
+        elif isinstance(entry, dict):
+            column, path = _text_of(entry, "column", "col"), _text_of(entry, "path")
+        else:
+            column = path = ""
+        if not isinstance(column, str) or not isinstance(path, str) or not column or not path:
+            raise _Unusable(f"a mapping of fill {number} is not {{column, path}}: {str(entry)[:80]!r}")
+        mappings.append(FillMapping(column, path))
+    return Fill(_sql(value), tuple(mappings))
+
+
+def _text_of(value: Mapping[str, Any], *names: str) -> str:
+    found = first(value, *names)
+    return found.strip() if isinstance(found, str) else ""
+
+
+def _sql(value: Mapping[str, Any]) -> str:
+    return _text_of(value, "sql", "query", "statement")
+
+
+def _written_calls(text: str) -> Iterator[_Call]:
+    """The calls that the JSON documents of `text` are."""
+    for found in documents(text):
+        beside = re.sub(r"```[ \t]*[\w+-]*\s*```", "", text[: found.start] + text[found.stop :]).strip(" \n`")
+        for item in found.value if isinstance(found.value, list) else [found.value]:
+            yield from _calls_of(item, "" if beside.lower() == "json" else beside)
+
+
+def _calls_of(value: Any, beside: str, depth: int = 0) -> Iterator[_Call]:
+    if not isinstance(value, dict) or depth > 3:
+        return
+    folded = {fold(key): item for key, item in value.items()}
+    for wrapper in ("toolcalls", "toolcall", "functioncall", "tooluse", "function"):
+        inner = folded.get(wrapper)
+        if isinstance(inner, (dict, list)):
+            for item in inner if isinstance(inner, list) else [inner]:
+                yield from _calls_of(item, beside, depth + 1)
+    names = (folded.get(key) for key in ("name", "tool", "toolname", "function", "action"))
+    name = next((item for item in names if isinstance(item, str)), None)
+    arguments = next((folded[key] for key in _ARGUMENTS if key in folded), None)
+    if name is not None and _tool_name(name) in _KNOWN:
+        rest = {key: item for key, item in value.items() if fold(key) not in _ENVELOPE}
+        yield _Call(name, rest if arguments is None else arguments, None, beside)
+    elif name is not None and arguments is not None and set(folded) <= _ENVELOPE | set(_ARGUMENTS):
+        yield _Call(name, arguments, None, beside)
+    elif "template" in folded and ("fills" in folded or "backfilldata" in folded):
+        yield _Call("fill_template", value, None, beside)
+    elif set(folded) == {"sql"}:
+        yield _Call("query_datastore", value, None, beside)
+    else:
+        # {"query_datastore": {"sql": ...}}, {"GenTemplateAndBackfill": {...}, "BackfillData": {...}}
+        for key, item in value.items():
+            if fold(key) in _KNOWN and isinstance(item, (dict, str)):
+                yield _Call(key, item, None, beside)

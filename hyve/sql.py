@@ -1,0 +1,335 @@
+"""SQL over a request's store: opened, locked, guarded and bounded (H30, H32).
+
+The walls between a model's statement and everything else, from the outside in:
+1. `guard` (`hyve.guard`): one statement that only reads, only these tables, only listed functions.
+2. `connect`: in memory; no external access, no extensions, no spilling to disk, Python's variables invisible;
+   functions that make much work out of a few characters (`repeat`, `lpad`, `levenshtein`) shadowed by macros
+   with bounds.
+3. `lock`: no setting can be changed any more.
+4. `run`: time, memory, rows and bytes are limited. A statement past its time is interrupted. Memory has two
+   limits, DuckDB's own and (on Linux) the process's data segment, because DuckDB does not count what a scalar
+   function allocates: `SELECT len(range(3000000000))` would otherwise end the process.
+
+What is left: DuckDB looks for an interrupt between vectors of 2,048 rows, so a statement that works hard on
+few huge values may end seconds late. Whoever serves many requests runs this in a process that can be killed.
+
+A connection runs one statement at a time; callers that share one hold a lock of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from hyve import cells, operators
+from hyve.errors import SqlError, SqlLimit, SqlRefused
+from hyve.guard import MAX_PIVOT, expand_pivots, guard, is_dynamic_pivot, short
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["Limits", "QueryResult", "connect", "guard", "lock", "run"]
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """What a statement gave back.
+
+    `rows` hold only what JSON can carry: int, float, str, bool, None, list, dict. Times are ISO 8601 text in
+    UTC with all their digits (nanoseconds too), NaN and infinities the texts "NaN", "Infinity", "-Infinity";
+    decimals are numbers where a double shows the same digits, else text. `total_rows` is the true count, also
+    where `rows` was capped. Column names may repeat.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total_rows: int
+    ms: float
+
+    def records(self) -> list[dict[str, Any]]:
+        """Rows as dicts; the second column of the same name becomes `name_2`, and so on."""
+        names: list[str] = []
+        for name in self.columns:
+            unique, n = name, 1
+            while unique in names:
+                n += 1
+                unique = f"{name}_{n}"
+            names.append(unique)
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one statement: `bytes` counts the kept rows roughly as compact JSON, `memory` is what the
+    process may grow by while the statement runs, in bytes (Linux only)."""
+
+    rows: int = 10_000
+    seconds: float = 5.0
+    bytes: int = 8 << 20
+    memory: int = 2 << 30
+
+
+# The size is checked inside the argument: DuckDB folds constants in both branches of a CASE around the call.
+_BOUNDED = (
+    "repeat(s, n) AS system.main.repeat(s, {})",
+    "lpad(s, n, p) AS system.main.lpad(s, {}, p)",
+    "rpad(s, n, p) AS system.main.rpad(s, {}, p)",
+)
+_QUADRATIC = ("levenshtein", "editdist3", "damerau_levenshtein", "jaro_similarity", "jaro_winkler_similarity")
+_LONGEST = 100_000
+_PRODUCT = 1_000_000
+
+
+def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConnection:
+    """An in-memory database that reaches no file, network or extension, with the operators registered.
+
+    It is not locked yet, so that the caller can load tables (`register` an Arrow table, then CREATE TABLE
+    AS).
+    """
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": "false",
+            "autoload_known_extensions": "false",
+            "autoinstall_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "python_enable_replacements": "false",
+            "preserve_insertion_order": "true",
+            "temp_directory": "",
+            "memory_limit": memory_limit,
+            "threads": threads,
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    for macro in _BOUNDED:
+        name = macro.partition("(")[0]
+        size = "length(s) * n" if name == "repeat" else "n"
+        stop = f"error('{name}() would make over {_LONGEST} characters; ask for fewer')"
+        bounded = f"CASE WHEN {size} > {_LONGEST} THEN {stop} ELSE n END"
+        connection.execute(f"CREATE MACRO {macro.format(bounded)}")
+    for name in _QUADRATIC:
+        stop = (
+            f"error('{name}() compares texts of up to 1000 characters; shorten them with left(text, 1000)')"
+        )
+        first = f"CASE WHEN length(a) * length(b) > {_PRODUCT} THEN {stop} ELSE a END"
+        connection.execute(f"CREATE MACRO {name}(a, b) AS system.main.{name}({first}, b)")
+    operators.register(connection)
+    return connection
+
+
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Freeze the settings of `connection`; there is no way back."""
+    connection.execute("SET lock_configuration = true")
+
+
+def run(
+    connection: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str], limits: Limits | None = None
+) -> QueryResult:
+    """Guard `sql`, run it within `limits`, count all of its rows and keep the first `limits.rows`.
+
+    SqlRefused before anything runs; SqlLimit past the time, memory or size limit; SqlError for DuckDB's own
+    errors.
+    """
+    limits = limits or Limits()
+    statement = guard(sql, tables)
+    started = time.perf_counter()
+    with _deadline(connection, limits.seconds) as fired:
+        try:
+            with _memory(limits.memory):
+                if is_dynamic_pivot(statement):
+                    statement = _with_pivot_values(connection, statement, tables)
+                columns, types, rows, total = _fetch(connection, statement, limits)
+        except (duckdb.Error, pa.ArrowException, OSError, MemoryError, RuntimeError) as error:
+            raise _failure(error, bool(fired), limits, tables) from None
+    ms = (time.perf_counter() - started) * 1000
+    return QueryResult(sql, columns, types, rows, total, ms)
+
+
+@contextmanager
+def _deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[list[bool]]:
+    """Interrupt `connection` once `seconds` have passed; the list given is non-empty from then on."""
+    fired: list[bool] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        if over.wait(seconds):
+            return
+        fired.append(True)
+        # Again and again: an interrupt between two phases of a statement is lost.
+        while True:
+            connection.interrupt()
+            if over.wait(0.02):
+                return
+
+    watcher = threading.Thread(target=watch, name="sql-deadline", daemon=True)
+    watcher.start()
+    try:
+        yield fired
+    finally:
+        over.set()
+        watcher.join()
+
+
+_memory_lock = threading.Lock()
+_memory_depth = 0
+_memory_before: tuple[int, int] = (-1, -1)
+
+
+@contextmanager
+def _memory(growth: int) -> Iterator[None]:
+    """Let the process's data segment grow by `growth` bytes at most while this runs.
+
+    The limit is the process's, so of statements that run side by side the first sets it and the last lifts
+    it; a limit that was already tighter stays.
+    """
+    global _memory_depth, _memory_before
+    used = _data_bytes()
+    if resource is None or used is None:
+        yield
+        return
+    with _memory_lock:
+        _memory_depth += 1
+        if _memory_depth == 1:
+            soft, hard = _memory_before = resource.getrlimit(resource.RLIMIT_DATA)
+            wanted = used + growth
+            if (soft == resource.RLIM_INFINITY or wanted < soft) and (
+                hard == resource.RLIM_INFINITY or wanted <= hard
+            ):
+                resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+    try:
+        yield
+    finally:
+        with _memory_lock:
+            _memory_depth -= 1
+            if _memory_depth == 0:
+                resource.setrlimit(resource.RLIMIT_DATA, _memory_before)
+
+
+def _data_bytes() -> int | None:
+    """Bytes of data and stack of this process; None where the system doesn't say."""
+    if resource is None:
+        return None
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _with_pivot_values(connection: duckdb.DuckDBPyConnection, statement: str, tables: Collection[str]) -> str:
+    def values(distinct: str) -> list[str]:
+        found = [row[0] for row in connection.sql(guard(distinct, tables)).fetchall() if row[0] is not None]
+        if len(found) > MAX_PIVOT:
+            raise SqlLimit(
+                f"PIVOT would make over {MAX_PIVOT} columns; list the values: ON column IN ('a', 'b')"
+            )
+        return found
+
+    return guard(expand_pivots(statement, values), tables)
+
+
+# Types that Arrow would lose or garble: they come as text, or by way of JSON where they are nested.
+_AS_TEXT = re.compile(r"BLOB|BIT|INTERVAL|BIGNUM|UHUGEINT|TIME WITH TIME ZONE|GEOMETRY.*")
+_AS_JSON = re.compile(r"\b(?:BLOB|BIT|INTERVAL|BIGNUM|UHUGEINT|TIME WITH TIME ZONE|GEOMETRY|UNION|VARIANT)\b")
+_INTEGERS = ("BIGNUM", "UHUGEINT")
+
+
+def _fetch(
+    connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[Any, ...], ...], int]:
+    relation = connection.sql(statement)
+    if relation is None:
+        raise SqlRefused("the statement gives back no rows; write one SELECT")
+    columns, types = tuple(relation.columns), tuple(str(kind) for kind in relation.types)
+    chosen, decoders = _projection(types)
+    if decoders or any(item.startswith("CAST") for item in chosen):
+        relation = connection.sql(f"SELECT {', '.join(chosen)} FROM (\n{statement}\n)")
+    rows: list[tuple[Any, ...]] = []
+    total = size = 0
+    full = False
+    reader = relation.to_arrow_reader(2048)
+    try:
+        for batch in reader:
+            total += batch.num_rows
+            if full or len(rows) >= limits.rows:
+                continue
+            for row in _bounded_rows(batch.slice(0, limits.rows - len(rows)), decoders, limits.bytes):
+                size += limits.bytes + 1 if row is None else cells.size(row)
+                if row is None or size > limits.bytes:
+                    full = True
+                    break
+                rows.append(row)
+    finally:
+        reader.close()
+    if full and not rows:
+        raise SqlLimit(
+            f"one row is larger than {limits.bytes} bytes; select fewer columns, or left(column, 1000)"
+        )
+    return columns, types, tuple(rows), total
+
+
+def _projection(types: tuple[str, ...]) -> tuple[list[str], dict[int, Callable[[Any], Any]]]:
+    """The select list that brings every column over Arrow unharmed, and what undoes its casts.
+
+    Columns go by position, because their names may repeat.
+    """
+    chosen: list[str] = []
+    decoders: dict[int, Callable[[Any], Any]] = {}
+    for i, kind in enumerate(types):
+        bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", kind)
+        if _AS_TEXT.fullmatch(bare):
+            chosen.append(f"CAST(#{i + 1} AS VARCHAR)")
+            if bare in _INTEGERS:
+                decoders[i] = int
+        elif _AS_JSON.search(bare):
+            chosen.append(f"CAST(to_json(#{i + 1}) AS VARCHAR)")
+            decoders[i] = json.loads
+        else:
+            chosen.append(f"#{i + 1}")
+    return chosen, decoders
+
+
+def _bounded_rows(
+    batch: Any, decoders: dict[int, Callable[[Any], Any]], limit: int
+) -> Iterator[tuple[Any, ...] | None]:
+    """The rows of `batch`; None in place of one that is larger than `limit`, which is never made into Python."""
+    if batch.nbytes <= limit:
+        yield from cells.rows(batch, decoders)
+        return
+    for start in range(batch.num_rows):
+        one = batch.slice(start, 1)
+        if one.nbytes > limit:
+            yield None
+        else:
+            yield from cells.rows(one, decoders)
+
+
+def _failure(error: Exception, fired: bool, limits: Limits, tables: Collection[str]) -> SqlError:
+    message = short(str(error))
+    if fired and ("INTERRUPT" in message.upper() or isinstance(error, duckdb.InterruptException)):
+        return SqlLimit(
+            f"the statement ran past its limit of {limits.seconds:g} s and was stopped; "
+            "filter, aggregate or sample before joining"
+        )
+    memory = isinstance(error, (MemoryError, duckdb.OutOfMemoryException, pa.ArrowMemoryError))
+    if memory or re.search(r"out of memory|bad_alloc|allocat\w+ .*fail|fail\w+ to allocate", message, re.I):
+        return SqlLimit(
+            "the statement needs more memory than it may use; filter or aggregate before joining, "
+            "and make no huge texts or lists"
+        )
+    if isinstance(error, duckdb.CatalogException) and "Table" in message:
+        message += f" The tables are: {', '.join(sorted(tables)[:20])}"
+    return SqlError(message or type(error).__name__)

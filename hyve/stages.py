@@ -1,0 +1,316 @@
+"""The stages of a request as plain functions: command line, gateway and pipeline call the same ones.
+
+    prepare -> (model) -> decide -> finish                  modes 1 and 2: one call
+                             └─> follow_up -> (model) -> finish   mode 3: exactly one more
+    rules                                                   no model, or a model that failed
+
+No stage calls a model but `diagnose`, which runs them all in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from hyve import prompt as prompts
+from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
+from hyve.document import parse
+from hyve.errors import HyveError, InputError, ModelError, SqlError
+from hyve.prompt import DEFAULT_BUDGET, Prompt
+from hyve.reply import Decision, Direct, Model, Query, Template, conclusion, decide
+from hyve.sql import Limits, QueryResult
+from hyve.store import Datastore, quote
+from hyve.tokens import count_tokens
+
+FOLLOW_UP_TOKENS = 2_000
+_EVIDENCE = Limits(rows=20, bytes=64 << 10)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One piece of data: text or bytes, with a name that its tables take where there are several."""
+
+    name: str
+    data: str | bytes
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question over payloads. `focus` are the entities it is about, `notes` what the model must be told of the data."""
+
+    question: str
+    payloads: tuple[Payload, ...]
+    budget: int = DEFAULT_BUDGET
+    focus: tuple[str, ...] = ()
+    kind: Literal["diagnosis", "answer"] = "diagnosis"
+    notes: tuple[str, ...] = ()
+
+
+def load(payloads: Sequence[Payload]) -> Datastore:
+    """The store of all payloads. Raises InputError where there is nothing to load."""
+    if not payloads:
+        raise InputError("no data was given: pass at least one payload (--file F, or - for standard input)")
+    documents = [parse(payload.data, payload.name if len(payloads) > 1 else "") for payload in payloads]
+    for payload, document in zip(payloads, documents, strict=True):
+        if not document.text.strip():
+            raise InputError(f"the input {payload.name!r} is empty: there is nothing to look at")
+        if not document.parts and len(payloads) == 1 and len(document.prose) < 3:
+            raise InputError(f"the input {payload.name!r} holds no data: give JSON, CSV, Python literals or log lines")
+    return Datastore(documents)
+
+
+def prepare(request: Request) -> tuple[Datastore, Prompt]:
+    """Parses the payloads, builds the store and the first prompt. Raises InputError or BudgetError."""
+    began = time.perf_counter()
+    store = load(request.payloads)
+    loaded = time.perf_counter()
+    try:
+        return store, compact(store, request, (loaded - began) * 1000)
+    except BaseException:
+        store.close()
+        raise
+
+
+def compact(store: Datastore, request: Request, load_ms: float = 0.0) -> Prompt:
+    """The first prompt of `request` over a store that is there already."""
+    began = time.perf_counter()
+    built = prompts.build(
+        store, request.question, budget=request.budget, kind=request.kind, focus=request.focus, notes=request.notes
+    )
+    return replace(built, ms={"store": load_ms, "view": (time.perf_counter() - began) * 1000})
+
+
+# --- after the model --------------------------------------------------------------------------------------------
+
+
+def follow_up(
+    store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_TOKENS
+) -> tuple[tuple[dict[str, Any], ...], int]:
+    """The messages of the second and last call, and what they cost: the rows asked for in at most `budget` tokens.
+
+    A statement that fails is answered with its error and the tables' columns; the model then answers with what it has.
+    """
+    try:
+        result = store.query(decision.sql)
+        content = _rows_text(result, budget - 40)
+    except SqlError as error:
+        content = _error_text(store, decision.sql, error, budget - 40)
+    content += "\nThis was the only query. Answer now, as asked above; call nothing."
+    added: list[dict[str, Any]]
+    if decision.call is not None:
+        call = decision.call
+        function = {"name": call.name, "arguments": call.arguments}
+        added = [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": call.id, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": call.id, "content": content},
+        ]
+    else:
+        added = [
+            {"role": "assistant", "content": f"query_datastore: {decision.sql}"},
+            {"role": "user", "content": content},
+        ]
+    whole = (*map(dict, messages), *added)
+    return whole, prompts.size(whole)
+
+
+def _rows_text(result: QueryResult, budget: int) -> str:
+    head = f"{result.total_rows:,} rows\n" + "|".join(result.columns)
+    spent = count_tokens(head) + 12
+    lines = []
+    for row in result.rows:
+        line = "|".join("" if value is None else str(value).replace("|", "\\|")[:400] for value in row)
+        line = line.replace("\n", "\\n")
+        spent += count_tokens(line) + 1
+        if spent > budget:
+            break
+        lines.append(line)
+    left = result.total_rows - len(lines)
+    return "\n".join([head, *lines, *([f"... ({left:,} more rows)"] if left else [])])
+
+
+def _error_text(store: Datastore, statement: str, error: SqlError, budget: int) -> str:
+    lines = [f"The statement did not run: {error}"]
+    named = [table for table in store.catalog.tables if table.name.lower() in statement.lower()]
+    for table in (named or store.catalog.tables)[:8]:
+        line = f"{quote(table.name)}({', '.join(quote(column.name) for column in table.columns[:80])})"
+        if count_tokens("\n".join([*lines, line])) > budget:
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def finish(
+    store: Datastore,
+    decision: Direct | Template,
+    *,
+    model: str = "",
+    mode: Literal["direct", "query"] = "direct",
+    question: str = "",
+    focus: Sequence[str] = (),
+    kind: Literal["diagnosis", "answer"] = "diagnosis",
+) -> Diagnosis:
+    """The answer that a decision makes: evidence is run, templates are filled.
+
+    `mode` is "query" where the decision came after a follow-up. A template that can't be filled leaves the answer to the
+    rules analyst, marked so.
+    """
+    if isinstance(decision, Template):
+        try:
+            return replace(_filled(store, decision), model=model)
+        except HyveError as error:
+            return rules(store, question, focus, f"the model's template could not be filled: {error}")
+    return replace(_concluded(store, decision, kind), model=model, mode=mode)
+
+
+def _filled(store: Datastore, decision: Template) -> Diagnosis:
+    results = [(store.query(part.sql, Limits(rows=200_000, bytes=64 << 20)), part.mappings) for part in decision.fills]
+    cut = [result.sql for result, _ in results if result.total_rows > len(result.rows)]
+    evidence = tuple(
+        Evidence(f"e{i + 1}", result.sql, result.columns, result.rows[: _EVIDENCE.rows], result.total_rows)
+        for i, (result, _) in enumerate(results)
+    )
+    from hyve.backfill import fill
+
+    chart = fill(decision.template, results)
+    total = sum(result.total_rows for result, _ in results)
+    return Diagnosis(
+        status="partial" if cut else "conclusive",
+        summary=decision.text or f"The template was filled with {total:,} rows.",
+        evidence=evidence,
+        charts=(chart,),
+        mode="template",
+        notes=tuple(f"the rows of {statement!r} were capped" for statement in cut),
+    )
+
+
+def _concluded(store: Datastore, decision: Direct, kind: Literal["diagnosis", "answer"]) -> Diagnosis:
+    found = conclusion(decision.text)
+    evidence: dict[str, Evidence] = {}
+    failed: dict[str, str] = {}
+
+    def resolve(statements: Sequence[str]) -> tuple[str, ...]:
+        ids = []
+        for statement in statements[:8]:
+            if statement not in evidence and statement not in failed and len(evidence) + len(failed) < 40:
+                try:
+                    result = store.query(statement, _EVIDENCE)
+                except SqlError as error:
+                    failed[statement] = str(error)
+                    continue
+                if not result.total_rows:
+                    failed[statement] = "it returns no rows"
+                    continue
+                number = f"e{len(evidence) + 1}"
+                evidence[statement] = Evidence(number, statement, result.columns, result.rows, result.total_rows)
+            if statement in evidence:
+                ids.append(evidence[statement].id)
+        return tuple(dict.fromkeys(ids))
+
+    causes, claims, unsupported = [], [], []
+    for cause in found.root_causes:
+        ids = resolve(cause.evidence)
+        if ids:
+            causes.append(RootCause(cause.entity, cause.summary, cause.confidence, ids))
+        else:
+            unsupported.append(Claim(f"{cause.entity}: {cause.summary}"))
+    for claim in found.claims:
+        ids = resolve(claim.evidence)
+        (claims if ids else unsupported).append(Claim(claim.text, ids))
+    status: Status = "inconclusive"
+    if found.status == "conclusive" and (causes or (kind == "answer" and claims)):
+        status = "conclusive"
+    elif found.status == "partial" and (causes or claims):
+        status = "partial"
+    notes = [f"evidence did not run: {statement!r}: {why}" for statement, why in failed.items()]
+    if found.status == "conclusive" and status == "inconclusive" and found.structured:
+        notes.append("the model said conclusive, but no root cause of its answer has evidence that resolves")
+    return Diagnosis(
+        status=status,
+        summary=found.summary,
+        root_causes=tuple(causes),
+        claims=tuple(claims),
+        unsupported=tuple(unsupported),
+        evidence=tuple(evidence.values()),
+        next_steps=found.next_steps,
+        answer="" if found.structured else decision.text,
+        notes=tuple(notes),
+    )
+
+
+def rows_answer(store: Datastore, decision: Query, *, model: str = "") -> Diagnosis:
+    """What stands where a model asks again though there is no third call: the rows it asked for, said plainly."""
+    note = "the model asked for a second query instead of answering; its rows are shown, without an interpretation"
+    try:
+        result = store.query(decision.sql, _EVIDENCE)
+    except SqlError as error:
+        return Diagnosis("partial", f"No answer: {note}, and the query failed: {error}", mode="query", model=model)
+    evidence = Evidence("e1", result.sql, result.columns, result.rows, result.total_rows)
+    summary = f"No interpretation: the model's last query returned {result.total_rows:,} rows."
+    return Diagnosis("partial", summary, evidence=(evidence,), mode="query", model=model, notes=(note,))
+
+
+def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reason: str = "") -> Diagnosis:
+    """The rules analyst's answer. `reason` says why no model answered."""
+    from hyve.rules import analyse
+
+    found = analyse(store, question, focus)
+    return replace(found, notes=(*found.notes, f"answered by the rules analyst: {reason}")) if reason else found
+
+
+# --- everything in one process ----------------------------------------------------------------------------------
+
+
+async def diagnose(request: Request, store: Datastore, model: Model | None = None) -> Diagnosis:
+    """One diagnosis: at most two calls of `model`, and the rules analyst where there is none or it fails."""
+    ms: dict[str, float] = {}
+    calls = completion = second = 0
+    built = await asyncio.to_thread(compact, store, request)
+    ms.update(built.ms)
+
+    async def ask(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Decision:
+        nonlocal calls, completion
+        assert model is not None
+        began = time.perf_counter()
+        calls += 1
+        try:
+            reply = await model.complete(messages, tools)
+        finally:
+            ms["model"] = ms.get("model", 0.0) + (time.perf_counter() - began) * 1000
+        completion += reply.completion_tokens if reply.completion_tokens is not None else count_tokens(reply.text)
+        return decide(reply)
+
+    try:
+        if model is None:
+            raise ModelError("no model is configured", "connection")
+        decision = await ask(built.messages, built.tools)
+        mode: Literal["direct", "query"] = "direct"
+        if isinstance(decision, Query):
+            mode = "query"
+            messages, second = await asyncio.to_thread(follow_up, store, built.messages, decision)
+            decision = await ask(messages, ())
+        if isinstance(decision, Query):
+            found = await asyncio.to_thread(rows_answer, store, decision, model=model.name)
+        else:
+            found = await asyncio.to_thread(
+                finish,
+                store,
+                decision,
+                model=model.name,
+                mode=mode,
+                question=request.question,
+                focus=request.focus,
+                kind=request.kind,
+            )
+    except HyveError as error:
+        began = time.perf_counter()
+        found = await asyncio.to_thread(rules, store, request.question, request.focus, str(error))
+        ms["rules"] = (time.perf_counter() - began) * 1000
+    tokens = Tokens(built.original_tokens, built.prompt_tokens, second, completion)
+    return replace(found, calls=calls, tokens=tokens, ms=ms, notes=(*request.notes, *found.notes))

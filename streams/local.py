@@ -1,0 +1,184 @@
+"""`hyve ask`, `hyve view` and `hyve sql`: one request in this process, without Kafka.
+
+Data comes from files (`-` is standard input). Answers go to standard output, progress and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hyve.errors import InputError
+
+Files = Annotated[
+    list[str], typer.Option("--file", "-f", help="A file of machine data; - is standard input. May be repeated.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Tokens = Annotated[int, typer.Option("--budget", "-b", help="Most o200k tokens of the whole prompt.")]
+
+MAX_BYTES = 1 << 30
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know.")] = "",
+    file: Files = [],  # noqa: B006 - Typer reads the default, nothing changes it
+    budget: Tokens = 4000,
+    json_: Json = False,
+) -> None:
+    """Diagnose files: one question, one answer with evidence.
+
+    Asks the model that HYVE_LLM_BASE_URL, HYVE_LLM_MODEL and HYVE_LLM_API_KEY name; without one the rules analyst answers.
+    """
+    from hyve import stages  # noqa: PLC0415
+    from schemas import DiagnosisResult  # noqa: PLC0415
+    from streams.worker import make_model  # noqa: PLC0415
+    from workers import settings  # noqa: PLC0415
+
+    model = make_model(settings.load())
+    request = stages.Request(question, _payloads(file), budget)
+
+    async def run() -> Any:
+        began = time.perf_counter()
+        store = stages.load(request.payloads)
+        loaded = (time.perf_counter() - began) * 1000
+        with store:
+            found = await stages.diagnose(request, store, model)
+        found.ms.update({"store": loaded})
+        return found
+
+    found = asyncio.run(run())
+    result = DiagnosisResult.of(found, request_id=str(uuid.uuid4()), question=question, finished=int(time.time() * 1000))
+    if json_:
+        typer.echo(result.model_dump_json())
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from streams import report  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    if found.model != "rules" or model is not None:
+        console.print(f"Asked the model {model.name if model else found.model}.", markup=False)
+    else:
+        console.print("Answered by the rules analyst: no model is set (HYVE_LLM_BASE_URL, HYVE_LLM_MODEL, HYVE_LLM_API_KEY).")
+    report.show(result, console)
+
+
+def view(
+    file: Files = [],  # noqa: B006
+    question: Annotated[str, typer.Option("--question", "-q", help="What the prompt is for.")] = "",
+    budget: Tokens = 4000,
+    json_: Json = False,
+) -> None:
+    """Show the compact prompt for files, the tables behind it, and the tokens saved."""
+    from hyve import stages  # noqa: PLC0415
+
+    began = time.perf_counter()
+    store, prompt = stages.prepare(stages.Request(question, _payloads(file), budget))
+    ms = (time.perf_counter() - began) * 1000
+    with store:
+        tables = store.catalog.tables
+    if json_:
+        typer.echo(
+            json.dumps(
+                {
+                    "prompt": prompt.text,
+                    "tokens": {"original": prompt.savings.original, "prompt": prompt.savings.prompt},
+                    "tables": [
+                        {"name": table.name, "columns": [column.name for column in table.columns], "rows": table.rows}
+                        for table in tables
+                    ],
+                    "flags": list(prompt.flags),
+                    "ms": round(ms, 3),
+                }
+            )
+        )
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from streams import report  # noqa: PLC0415
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(report.clean(prompt.text), markup=False)
+    console.rule("[bold]Tables")
+    rows = [(table.name, table.rows, len(table.columns), table.path, table.kind) for table in tables[:40]]
+    console.print(report.rows_table(("table", "rows", "columns", "from", "kind"), rows, len(tables)))
+    saved = prompt.savings
+    said = f"{saved.saved:.1%} saved" if prompt.cut else "shown whole, nothing cut"
+    console.print(
+        f"{saved.original:,} tokens of data became a prompt of {saved.prompt:,} (budget {budget:,}): {said}; {ms:,.0f} ms",
+        style="bold",
+        markup=False,
+    )
+    if prompt.flags:
+        console.print(f"Met while reading: {', '.join(prompt.flags)}", markup=False)
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(help="One SELECT over the file's tables (see `hyve view`).")],
+    file: Files = [],  # noqa: B006
+    json_: Json = False,
+) -> None:
+    """Run one read-only SELECT over the tables that files become."""
+    from hyve import stages  # noqa: PLC0415
+
+    with stages.load(_payloads(file)) as store:
+        result = store.query(statement)
+    if json_:
+        typer.echo(json.dumps({"columns": list(result.columns), "rows": [list(row) for row in result.rows]}))
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from streams import report  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    console.print(report.rows_table(result.columns, result.rows, result.total_rows))
+    console.print(f"{result.total_rows:,} row{'s' * (result.total_rows != 1)}, {result.ms:,.1f} ms", style="dim")
+
+
+def _payloads(files: list[str]) -> tuple[Any, ...]:
+    """The files' bytes as payloads, named by their stems."""
+    from hyve.stages import Payload  # noqa: PLC0415
+
+    if not files:
+        raise InputError("no data was given: name a file with --file F (or --file - for standard input)")
+    if files.count("-") > 1:
+        raise InputError("standard input can be read once: give --file - only once")
+    payloads: list[Payload] = []
+    for name in files:
+        stem = "stdin" if name == "-" else Path(name).name.split(".")[0] or Path(name).name
+        taken = {payload.name for payload in payloads}
+        label, number = stem, 1
+        while label in taken:
+            number += 1
+            label = f"{stem}_{number}"
+        payloads.append(Payload(label, _read(name)))
+    return tuple(payloads)
+
+
+def _read(name: str) -> bytes:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            path = Path(name)
+            if path.is_dir():
+                raise InputError(f"{name} is a folder: name the files in it")
+            with path.open("rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{name} is larger than {MAX_BYTES >> 20} MiB: split it")
+    if not data.strip():
+        raise InputError(f"{'standard input' if name == '-' else name} is empty: there is nothing to look at")
+    return data
+
+
+__all__ = ["ask", "sql", "view"]

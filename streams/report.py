@@ -1,0 +1,186 @@
+"""A diagnosis on a terminal: readable at 100 columns, in colour or piped into a file.
+
+Rule: everything shown comes from data that anybody may have written, so control characters are made
+visible and no text is read as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from schemas import DiagnosisResult
+from schemas.records import Evidence
+from workers.settings import Settings
+
+ROWS: Final = 8
+COLUMNS: Final = 12
+_COLOURS: Final = {"conclusive": "green", "inconclusive": "yellow", "partial": "yellow", "failed": "red"}
+_TOP: Final = ("collect", "prepare", "model", "query", "model_2", "finish", "total")
+
+POINT_AT_MODEL: Final = (
+    "To let a model answer, set HYVE_LLM_BASE_URL (an OpenAI-compatible server, such as https://host/v1), "
+    "HYVE_LLM_MODEL and HYVE_LLM_API_KEY, and run this again."
+)
+
+
+def analyst_line(settings: Settings) -> str:
+    """Who will answer: the first line of the demo's output."""
+    if settings.llm_base_url:
+        return f"Analyst: model {settings.llm_model} at {settings.llm_base_url}"
+    return "Analyst: the built-in rules analyst answers, because no model is set (HYVE_LLM_BASE_URL)"
+
+
+def clean(value: Any) -> str:
+    """One line of printable text for any value of a row."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def show(result: DiagnosisResult, console: Console) -> None:
+    """Prints the whole result."""
+    colour = _COLOURS.get(result.status, "white")
+    console.print()
+    console.print(_head(result, colour))
+    shown: set[str] = set()
+    evidence = {item.id: item for item in result.evidence}
+    for cause in result.root_causes:
+        _statement(
+            console, f"Root cause: {clean(cause.entity)}", cause.summary, cause.evidence, evidence, shown
+        )
+    for number, claim in enumerate(result.claims, 1):
+        _statement(console, f"Claim {number}", claim.text, claim.evidence, evidence, shown)
+    left = [item.id for item in result.evidence if item.id not in shown]
+    if left:
+        _statement(console, "Also looked at", "", left, evidence, shown)
+    for chart in result.charts:
+        console.print(Text(f"Chart: {clean(chart)[:2000]}"))
+    _list(console, "Not supported by evidence", [claim.text for claim in result.unsupported])
+    _list(console, "Next steps", result.next_steps)
+    _list(console, "Notes", result.notes)
+    console.print(_account(result))
+
+
+def _head(result: DiagnosisResult, colour: str) -> Panel:
+    lines = [Text(clean(result.summary))]
+    for cause in result.root_causes:
+        line = Text("→ ", style=colour)
+        line.append(clean(cause.entity), style=f"bold {colour}")
+        line.append(f"  confidence {cause.confidence:.0%}")
+        lines.append(line)
+    if result.answer and not result.root_causes:
+        lines.append(Text(clean(result.answer)[:4000]))
+    title = Text(f" {result.status.upper()} ", style=f"bold {colour}")
+    by = "rules analyst" if result.model == "rules" else f"{clean(result.model)}, {result.calls} call(s)"
+    return Panel(
+        Group(*lines),
+        title=title,
+        title_align="left",
+        subtitle=Text(f" {by}, mode {result.mode} "),
+        box=box.ROUNDED,
+    )
+
+
+def _statement(
+    console: Console,
+    label: str,
+    text: str,
+    ids: Sequence[str],
+    evidence: dict[str, Evidence],
+    shown: set[str],
+) -> None:
+    line = Text()
+    line.append(label, style="bold")
+    if text:
+        line.append(f"  {clean(text)}")
+    console.print()
+    console.print(line)
+    for name in ids:
+        item = evidence.get(name)
+        if item is None:
+            continue
+        if name in shown:
+            console.print(Padding(Text(f"{name}: see above", style="dim"), (0, 0, 0, 2), expand=False))
+            continue
+        shown.add(name)
+        # SQL is printed whole, so that it can be run again: hyve sql --file ...
+        sql = Text(f"{name}: ", style="dim")
+        sql.append(" ".join(clean(item.sql).split()), style="cyan")
+        console.print(Padding(sql, (0, 0, 0, 2), expand=False))
+        console.print(
+            Padding(rows_table(item.columns, item.rows, item.total_rows, ROWS), (0, 0, 0, 4), expand=False)
+        )
+
+
+def rows_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, most: int = 50) -> Group:
+    """The first rows and columns as a table, and what is left out, in numbers (`total` counts all rows)."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, column in enumerate(columns[:COLUMNS]):
+        values = [row[index] for row in rows if index < len(row)]
+        number = bool(values) and all(value is None or isinstance(value, int | float) for value in values)
+        table.add_column(Text(clean(column)), justify="right" if number else "left", overflow="fold")
+    for row in rows[:most]:
+        table.add_row(*(Text(_short(clean(value))) for value in row[:COLUMNS]))
+    parts: list[Any] = [table]
+    more = []
+    if total > min(len(rows), most):
+        more.append(f"{total - min(len(rows), most):,} more rows")
+    if len(columns) > COLUMNS:
+        more.append(f"{len(columns) - COLUMNS} more columns")
+    if more:
+        parts.append(Text(f"({' and '.join(more)})", style="dim"))
+    return Group(*parts)
+
+
+def _short(text: str, limit: int = 120) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _list(console: Console, title: str, items: Sequence[str]) -> None:
+    if not items:
+        return
+    console.print()
+    console.print(Text(title, style="bold"))
+    for item in items:
+        console.print(Padding(Text(f"- {clean(item)}"), (0, 0, 0, 2), expand=False))
+
+
+def _account(result: DiagnosisResult) -> Group:
+    tokens = result.tokens
+    first = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, title="Tokens", title_justify="left", title_style="bold"
+    )
+    for name in ("raw data", "prompt", "follow-up", "replies", "saved"):
+        first.add_column(name, justify="right")
+    first.add_row(
+        f"{tokens.original:,}",
+        f"{tokens.prompt:,}",
+        f"{tokens.follow_up:,}",
+        f"{tokens.completion:,}",
+        f"{tokens.saved:.2%}",
+    )
+    second = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, title="Milliseconds", title_justify="left", title_style="bold"
+    )
+    names = [name for name in _TOP if name in result.ms]
+    for name in names:
+        second.add_column(name, justify="right")
+    second.add_row(*(f"{result.ms[name]:,.0f}" for name in names))
+    parts: list[Any] = [Text(), first]
+    if names:
+        parts.append(second)
+    return Group(*parts)
