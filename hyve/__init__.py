@@ -1,4 +1,6 @@
-"""HYVE: context engineering over machine data. Text in; compact prompt and queryable store out; model reply in, answer out.
+"""HYVE: context engineering over machine data.
+
+Text in, compact prompt and queryable store out; model reply in, answer out.
 
     import hyve
 

@@ -103,7 +103,9 @@ def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
             try:
                 text, flags = source.decode("utf-16"), ["utf16"]
             except UnicodeDecodeError as error:
-                raise InputError(f"the input{where} starts like UTF-16 but byte {error.start} doesn't fit: {error.reason}") from None
+                raise InputError(
+                    f"the input{where} starts like UTF-16 but byte {error.start} doesn't fit: {error.reason}"
+                ) from None
         else:
             control = sum(source[:65536].count(byte) for byte in range(32) if byte not in (9, 10, 12, 13, 27))
             if control > max(8, len(source[:65536]) // 50):
@@ -467,7 +469,8 @@ def _moment(call: ast.Call) -> str | None:
     if tz is None and (offset := re.search(r"timedelta\(.*?(?:seconds=)?(-?\d+)\)", zone)):
         tz = timezone(timedelta(seconds=int(offset.group(1))))
     try:
-        return datetime(*numbers, tzinfo=tz).isoformat()  # type: ignore[arg-type]
+        parts = [int(str(number)) for number in numbers]
+        return datetime(*parts[:7]).replace(tzinfo=tz).isoformat()  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 

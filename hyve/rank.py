@@ -13,8 +13,61 @@ from rank_bm25 import BM25Okapi
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:\.\d+)*|[^\W\da-zA-Z_]")
 _COMPOUND = re.compile(r"[\w.:/-]*\w")
 _COMMON = frozenset(
-    """a an and are as at be been by did do does for from had has have how i in is it its me my of on or our show
-    tell that the their them there these they this to was we were what when where which who why will with you your""".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "by",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "how",
+        "i",
+        "in",
+        "is",
+        "it",
+        "its",
+        "me",
+        "my",
+        "of",
+        "on",
+        "or",
+        "our",
+        "show",
+        "tell",
+        "that",
+        "the",
+        "their",
+        "them",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
 )
 
 
@@ -43,7 +96,12 @@ def bm25(query: Sequence[str], texts: Iterable[str]) -> list[float]:
 
 
 def rarity(
-    table: str, categories: Sequence[str], texts: Sequence[str], numbers: Sequence[str], series: Sequence[str], mask: str
+    table: str,
+    categories: Sequence[str],
+    texts: Sequence[str],
+    numbers: Sequence[str],
+    series: Sequence[str],
+    mask: str,
 ) -> str:
     """SQL for (rowid, score) of the rows that stand out, most first; the score is the largest surprise of a field.
 

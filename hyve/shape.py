@@ -60,7 +60,7 @@ class ColumnData:
     and takes the array away once DuckDB holds it.
     """
 
-    array: pa.Array | None
+    array: pa.Array[Any] | None
     derived: bool = False
     exact: dict[int, str] = field(default_factory=dict)
     name: str = ""
@@ -71,8 +71,8 @@ class TableData:
     """One table in the making.
 
     `path` leads from the document's root here. `parents` and `positions` hold, for each row, the parent's row and the
-    place in its own list; `keys` the `_key` of map rows. `signatures` is one for all rows, or one a row. The store gives
-    the `name`.
+    place in its own list; `keys` the `_key` of map rows. `signatures` is one for all rows, or one a row. The
+    store gives the `name`.
     """
 
     path: Path
@@ -189,7 +189,13 @@ class _Shredder:
         return signatures
 
     def put(
-        self, table: TableData, path: Path, rows: Sequence[int], array: pa.Array, derived: bool, exact: dict[int, str]
+        self,
+        table: TableData,
+        path: Path,
+        rows: Sequence[int],
+        array: pa.Array[Any],
+        derived: bool,
+        exact: dict[int, str],
     ) -> None:
         if len(rows) != table.rows:
             places: list[int | None] = [None] * table.rows
@@ -216,7 +222,7 @@ class _Shredder:
     def beside(self, table: TableData, path: Path, rows: Sequence[int], values: list[Any]) -> None:
         """Derived columns next to a text column: its numbers, or what its JSON or Python literals hold."""
         sample = [value for value in values[:2000] if value][:50]
-        if self.expand and sample and sum(value.lstrip()[:1] in "{[\"" for value in sample) * 3 >= len(sample):
+        if self.expand and sample and sum(value.lstrip()[:1] in '{["' for value in sample) * 3 >= len(sample):
             found = [(row, embedded(value)) for row, value in zip(rows, values, strict=True) if value]
             found = [(row, value) for row, value in found if value is not None]
             if found:
@@ -295,7 +301,12 @@ class _Shredder:
                     return self.intern(("t", tuple(parts)))
                 streams = [iter(part) if isinstance(part, list) else _forever(part) for part in parts]
                 return [self.intern(("t", tuple(next(stream) for stream in streams))) for _ in values]
-            if len(kinds) <= 1 and type(None) not in kinds and max(lengths) <= _SHORT_LIST and path not in table.columns:
+            if (
+                len(kinds) <= 1
+                and type(None) not in kinds
+                and max(lengths) <= _SHORT_LIST
+                and path not in table.columns
+            ):
                 array = _list_array(values, next(iter(kinds), str))
                 if array is not None:
                     self.put(table, path, rows, array, derived, {})
@@ -303,9 +314,7 @@ class _Shredder:
         self.child(table, (*path, LIST), rows, values, derived)
         return "l"
 
-    def child(
-        self, table: TableData, path: Path, rows: Sequence[int], lists: list[list[Any]], derived: bool
-    ) -> None:
+    def child(self, table: TableData, path: Path, rows: Sequence[int], lists: list[list[Any]], derived: bool) -> None:
         parents = [row for row, items in zip(rows, lists, strict=True) for _ in items]
         positions = [i for items in lists for i in range(len(items))]
         elements = [item for items in lists for item in items]
@@ -328,16 +337,18 @@ def dump(value: Any) -> str:
     return json.dumps(value)
 
 
-def _array(values: list[Any], kinds: set[type]) -> pa.Array | None:
+def _array(values: list[Any], kinds: set[type]) -> pa.Array[Any] | None:
     """`values` of one type (None aside) as arrow, or None where arrow can't hold them exactly."""
     try:
         if kinds == {int}:
             try:
                 return pa.array(values, pa.int64())
             except OverflowError:
-                return pa.array(values, pa.decimal128(38, 0)) if all(
-                    v is None or abs(v) < 10**38 for v in values
-                ) else None
+                return (
+                    pa.array(values, pa.decimal128(38, 0))
+                    if all(v is None or abs(v) < 10**38 for v in values)
+                    else None
+                )
         if kinds <= {str}:
             return pa.array(values, pa.string())
         return pa.array(values, pa.bool_() if kinds == {bool} else pa.float64())
@@ -345,8 +356,8 @@ def _array(values: list[Any], kinds: set[type]) -> pa.Array | None:
         return None
 
 
-def _list_array(values: list[list[Any]], kind: type) -> pa.Array | None:
-    types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+def _list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
+    types: dict[type, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     try:
         return pa.array(values, pa.list_(types[kind]))
     except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
@@ -387,10 +398,6 @@ def _parallel(values: list[dict[Any, Any]]) -> dict[Any, list[Any]]:
         if any(type(item) is not list for item in column):
             continue
         lengths = tuple(map(len, column))
-        if max(lengths) > _FIXED_LIST and all(
-            _CONTAINERS.isdisjoint(map(type, item)) for item in column
-        ):
+        if max(lengths) > _FIXED_LIST and all(_CONTAINERS.isdisjoint(map(type, item)) for item in column):
             groups.setdefault(lengths, []).append(key)
     return {keys[0]: keys for keys in groups.values() if len(keys) > 1}
-
-

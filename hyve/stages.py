@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hyve import prompt as prompts
+from hyve.backfill import fill
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
 from hyve.document import parse
 from hyve.errors import HyveError, InputError, ModelError, SqlError
 from hyve.prompt import DEFAULT_BUDGET, Prompt
 from hyve.reply import Decision, Direct, Model, Query, Template, conclusion, decide
+from hyve.rules import analyse
 from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore, quote
 from hyve.tokens import count_tokens
@@ -39,7 +41,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Request:
-    """A question over payloads. `focus` are the entities it is about, `notes` what the model must be told of the data."""
+    """A question over payloads. `focus`: the entities it is about; `notes`: what the model must be told of the data."""
 
     question: str
     payloads: tuple[Payload, ...]
@@ -158,8 +160,8 @@ def finish(
 ) -> Diagnosis:
     """The answer that a decision makes: evidence is run, templates are filled.
 
-    `mode` is "query" where the decision came after a follow-up. A template that can't be filled leaves the answer to the
-    rules analyst, marked so.
+    `mode` is "query" where the decision came after a follow-up. A template that can't be filled leaves the answer to
+    the rules analyst, marked so.
     """
     if isinstance(decision, Template):
         try:
@@ -176,8 +178,6 @@ def _filled(store: Datastore, decision: Template) -> Diagnosis:
         Evidence(f"e{i + 1}", result.sql, result.columns, result.rows[: _EVIDENCE.rows], result.total_rows)
         for i, (result, _) in enumerate(results)
     )
-    from hyve.backfill import fill
-
     chart = fill(decision.template, results)
     total = sum(result.total_rows for result, _ in results)
     return Diagnosis(
@@ -213,7 +213,9 @@ def _concluded(store: Datastore, decision: Direct, kind: Literal["diagnosis", "a
                 ids.append(evidence[statement].id)
         return tuple(dict.fromkeys(ids))
 
-    causes, claims, unsupported = [], [], []
+    causes: list[RootCause] = []
+    claims: list[Claim] = []
+    unsupported: list[Claim] = []
     for cause in found.root_causes:
         ids = resolve(cause.evidence)
         if ids:
@@ -258,8 +260,6 @@ def rows_answer(store: Datastore, decision: Query, *, model: str = "") -> Diagno
 
 def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reason: str = "") -> Diagnosis:
     """The rules analyst's answer. `reason` says why no model answered."""
-    from hyve.rules import analyse
-
     found = analyse(store, question, focus)
     return replace(found, notes=(*found.notes, f"answered by the rules analyst: {reason}")) if reason else found
 

@@ -31,7 +31,7 @@ from hyve.shape import EXPANDED, INDEX, LIST, MAP, NUMBER, PAIRS, TEXT, ColumnDa
 
 ROOT = "records"
 _RESERVED = frozenset({"_id", "_row_id", "_key", "series_idx"})
-MASK = r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]*\d[0-9a-fA-F]{6,}|\d+"
+MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
 """What makes two log lines differ though they say the same: ids, addresses, numbers."""
 
 
@@ -135,7 +135,7 @@ class Datastore:
 
     def _relations(self) -> list[Table]:
         values = [part.value for document in self.documents for part in document.parts if part.syntax != "lines"]
-        tables = []
+        tables: list[Table] = []
         for name, rows in formats.relations(values).items():
             if not rows:
                 continue
@@ -203,10 +203,10 @@ class Datastore:
         return next(free, None) or _free(_identifier(candidates[-1]), taken)
 
     def _load(self, name: str, data: TableData, parent: TableData | None) -> Table:
-        arrays: dict[str, pa.Array] = {}
+        arrays: dict[str, pa.Array[Any]] = {}
         columns: list[Column] = []
 
-        def add(column: str, array: pa.Array, path: str, derived: bool = False) -> None:
+        def add(column: str, array: pa.Array[Any], path: str, derived: bool = False) -> None:
             arrays[column] = array
             columns.append(Column(column, "", path, derived))
 
@@ -224,6 +224,7 @@ class Datastore:
         for path, column in data.columns.items():
             column.name = _free(_column_name(path), used)
             used.add(column.name.lower())
+            assert column.array is not None
             add(column.name, column.array, _dotted(path), column.derived)
             column.array = None
         source = pa.table(arrays)
@@ -347,8 +348,7 @@ def _reader(
             column = columns[*path, TEXT]
             return lambda row: parse(f"[{column[row]}]").parts[0].value[0]
         case "l":
-            items = children[*path, LIST]
-            return items
+            return children[*path, LIST]
         case "d":
             pairs = children[*path, PAIRS]
             return lambda row: Pairs((pair["key"], pair["value"]) for pair in pairs(row))

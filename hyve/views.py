@@ -87,12 +87,11 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
     weights = _weights(store.catalog.tables, words)
     ranked = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
     lines: list[_Line] = []
-    shown: dict[int, int] = {}
     for i in sorted(ranked[:_DETAILED]):
         lines += _table_lines(store, store.catalog.tables[i], i, weights[i], words)
     rest = sorted(ranked[_DETAILED:])
     text, shown = _fit(lines, store.catalog.tables, rest, budget)
-    return Excerpt(text, True, tuple(store.catalog.tables[i].name for i in sorted(shown)))
+    return Excerpt(text, True, tuple(store.catalog.tables[i].name for i in shown))
 
 
 # --- whole ------------------------------------------------------------------------------------------------------
@@ -126,7 +125,7 @@ def dump_readable(value: Any) -> str:
 
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
-    """How much each table matters: by size, by the words of the question in its names, relations before their source."""
+    """How much each table matters: by size, by the question's words in its names, relations before their source."""
     relations = {table.name for table in tables if table.kind == "derived" and table.path == "$"}
     weights = []
     for table in tables:
@@ -162,21 +161,22 @@ def _profile(store: Datastore, table: Table) -> list[ColumnView]:
         label = _text(quote(column.name), column)
         values: list[tuple[Any, int]] = []
         samples: list[Any] = []
-        if 0 < distinct <= 30 and (distinct <= 12 or not _NUMERIC.fullmatch(column.type)):
+        telling = column.name == "template" or (
+            distinct <= 30 and (distinct <= 12 or not _NUMERIC.fullmatch(column.type))
+        )
+        if distinct and telling:
             values = [
                 (value, count)
                 for value, count in store.fetch(
                     f"SELECT {label}, count(*) FROM {name} WHERE {quote(column.name)} IS NOT NULL"
-                    " GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 30"
+                    " GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 20"
                 )
             ]
         elif distinct:
             some = f"SELECT rowid AS r, {label} AS v FROM {name} WHERE {quote(column.name)} IS NOT NULL"
             edges = store.fetch(f"({some} ORDER BY r LIMIT 3) UNION (({some} ORDER BY r DESC LIMIT 2)) ORDER BY 1")
             samples = [value for _, value in edges]
-        views.append(
-            ColumnView(column, distinct, table.rows - filled, low, high, mean, tuple(values), tuple(samples))
-        )
+        views.append(ColumnView(column, distinct, table.rows - filled, low, high, mean, tuple(values), tuple(samples)))
     return views
 
 
@@ -243,7 +243,7 @@ def _column_line(view: ColumnView, rows: int) -> str:
     edge = ""
     filled = rows - view.nulls
     if len(view.samples) == 5 and filled > 5:
-        first, last = map(_show, view.samples[:3]), map(_show, view.samples[3:])
+        first, last = ([_show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
         edge = f": {', '.join(first)}, ... ({filled - 5:,} more), {', '.join(last)}"
     if not view.numeric and "TIME" not in view.column.type:
         span = ""
@@ -292,9 +292,7 @@ def _row_view(
     wanted = ", ".join(map(str, order))
     fetched = {
         row[0]: row[1:]
-        for row in store.fetch(
-            f"SELECT rowid, {', '.join(labels)} FROM {quote(table.name)} WHERE rowid IN ({wanted})"
-        )
+        for row in store.fetch(f"SELECT rowid, {', '.join(labels)} FROM {quote(table.name)} WHERE rowid IN ({wanted})")
     }
     seen: dict[str, int] = {}
     first: list[tuple[int, tuple[str, ...]]] = []
@@ -367,14 +365,15 @@ def _asked(store: Datastore, table: Table, words: Sequence[str]) -> list[int]:
 # --- fitting ----------------------------------------------------------------------------------------------------
 
 
-def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> tuple[str, dict[int, int]]:
+def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> tuple[str, list[int]]:
     """The lines of highest priority that fit, in reading order, with the counts of what was left out."""
     for line in lines:
         line.cost = count_tokens(line.text) + 1
     lines.sort(key=lambda line: (-line.priority, line.table, line.section, line.order))
     kept: list[_Line] = []
     headed: set[int] = set()
-    spent = _tail_cost(tables, rest)
+    most = _names_that_fit(tables, rest, budget // 3)
+    spent = count_tokens(_others(tables, rest, most)) + 12
     for line in lines:
         extra = 9 if line.section == 0 else 0  # a header may need a marker of cut rows and columns
         if (line.section == 0 or line.table in headed) and spent + line.cost + extra <= budget:
@@ -383,17 +382,30 @@ def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: i
             if line.section == 0:
                 headed.add(line.table)
     while True:
-        text = _assemble(kept, lines, tables, rest)
-        if not kept or count_tokens(text) <= budget:
-            return text, dict.fromkeys((line.table for line in kept), 0)
-        kept.pop()
+        text = _assemble(kept, lines, tables, rest, most)
+        if count_tokens(text) <= budget or not (kept or most):
+            return text, sorted({line.table for line in kept})
+        if kept:
+            kept.pop()
+        else:
+            most = most * 3 // 4
 
 
-def _tail_cost(tables: Sequence[Table], rest: list[int]) -> int:
-    return count_tokens(", ".join(f"{tables[i].name} {tables[i].rows:,}" for i in rest)) + 12 if rest else 12
+def _others(tables: Sequence[Table], missing: Sequence[int], most: int) -> str:
+    """The tables that are only named, at most `most` of them."""
+    named = ", ".join(f"{quote(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
+    more = f"... ({len(missing) - most} more tables)" if len(missing) > most else ""
+    return f"Other tables (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
 
 
-def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], rest: list[int]) -> str:
+def _names_that_fit(tables: Sequence[Table], missing: Sequence[int], budget: int) -> int:
+    most = len(missing)
+    while most and count_tokens(_others(tables, missing, most)) > budget:
+        most = most * 3 // 4
+    return most
+
+
+def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], rest: list[int], most: int) -> str:
     out: list[str] = []
     by_table: dict[int, list[_Line]] = {}
     for line in kept:
@@ -417,9 +429,7 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
             out.append(f"... ({left:,} more rows)")
     missing = sorted({line.table for line in lines} - set(by_table)) + rest
     if missing:
-        named = ", ".join(f"{tables[i].name} {tables[i].rows:,}" for i in sorted(missing)[:120])
-        more = f", ... ({len(missing) - 120} more tables)" if len(missing) > 120 else ""
-        out.append(f"Other tables (rows): {named}{more}")
+        out.append(_others(tables, missing, most + len(missing) - len(rest)))
     return "\n".join(out)
 
 

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,39 +35,39 @@ def ask(
 ) -> None:
     """Diagnose files: one question, one answer with evidence.
 
-    Asks the model that HYVE_LLM_BASE_URL, HYVE_LLM_MODEL and HYVE_LLM_API_KEY name; without one the rules analyst answers.
+    Asks the model that HYVE_LLM_BASE_URL, HYVE_LLM_MODEL and HYVE_LLM_API_KEY name. Without one the rules analyst
+    answers.
     """
-    from hyve import stages  # noqa: PLC0415
-    from schemas import DiagnosisResult  # noqa: PLC0415
-    from streams.worker import make_model  # noqa: PLC0415
-    from workers import settings  # noqa: PLC0415
+    from hyve import stages
+    from schemas import DiagnosisResult
+    from streams.worker import make_model
+    from workers import settings
 
-    model = make_model(settings.load())
+    loaded = settings.load()
+    model = make_model(loaded)
     request = stages.Request(question, _payloads(file), budget)
 
     async def run() -> Any:
         began = time.perf_counter()
         store = stages.load(request.payloads)
-        loaded = (time.perf_counter() - began) * 1000
+        ms = (time.perf_counter() - began) * 1000
         with store:
             found = await stages.diagnose(request, store, model)
-        found.ms.update({"store": loaded})
-        return found
+        return replace(found, ms={**found.ms, "store": ms})
 
     found = asyncio.run(run())
-    result = DiagnosisResult.of(found, request_id=str(uuid.uuid4()), question=question, finished=int(time.time() * 1000))
+    result = DiagnosisResult.of(
+        found, request_id=str(uuid.uuid4()), question=question, finished=int(time.time() * 1000)
+    )
     if json_:
         typer.echo(result.model_dump_json())
         return
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from streams import report  # noqa: PLC0415
+    from streams import report
 
     console = Console(highlight=False)
-    if found.model != "rules" or model is not None:
-        console.print(f"Asked the model {model.name if model else found.model}.", markup=False)
-    else:
-        console.print("Answered by the rules analyst: no model is set (HYVE_LLM_BASE_URL, HYVE_LLM_MODEL, HYVE_LLM_API_KEY).")
+    console.print(report.analyst_line(loaded), markup=False)
     report.show(result, console)
 
 
@@ -77,7 +78,7 @@ def view(
     json_: Json = False,
 ) -> None:
     """Show the compact prompt for files, the tables behind it, and the tokens saved."""
-    from hyve import stages  # noqa: PLC0415
+    from hyve import stages
 
     began = time.perf_counter()
     store, prompt = stages.prepare(stages.Request(question, _payloads(file), budget))
@@ -100,19 +101,21 @@ def view(
             )
         )
         return
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from streams import report  # noqa: PLC0415
+    from streams import report
 
     console = Console(highlight=False, soft_wrap=True)
-    console.print(report.clean(prompt.text), markup=False)
+    for line in prompt.text.split("\n"):
+        console.print(report.clean(line), markup=False)
     console.rule("[bold]Tables")
     rows = [(table.name, table.rows, len(table.columns), table.path, table.kind) for table in tables[:40]]
     console.print(report.rows_table(("table", "rows", "columns", "from", "kind"), rows, len(tables)))
     saved = prompt.savings
     said = f"{saved.saved:.1%} saved" if prompt.cut else "shown whole, nothing cut"
     console.print(
-        f"{saved.original:,} tokens of data became a prompt of {saved.prompt:,} (budget {budget:,}): {said}; {ms:,.0f} ms",
+        f"{saved.original:,} tokens of data became a prompt of {saved.prompt:,} (budget {budget:,}): "
+        f"{said}; {ms:,.0f} ms",
         style="bold",
         markup=False,
     )
@@ -126,16 +129,16 @@ def sql(
     json_: Json = False,
 ) -> None:
     """Run one read-only SELECT over the tables that files become."""
-    from hyve import stages  # noqa: PLC0415
+    from hyve import stages
 
     with stages.load(_payloads(file)) as store:
         result = store.query(statement)
     if json_:
         typer.echo(json.dumps({"columns": list(result.columns), "rows": [list(row) for row in result.rows]}))
         return
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from streams import report  # noqa: PLC0415
+    from streams import report
 
     console = Console(highlight=False)
     console.print(report.rows_table(result.columns, result.rows, result.total_rows))
@@ -144,7 +147,7 @@ def sql(
 
 def _payloads(files: list[str]) -> tuple[Any, ...]:
     """The files' bytes as payloads, named by their stems."""
-    from hyve.stages import Payload  # noqa: PLC0415
+    from hyve.stages import Payload
 
     if not files:
         raise InputError("no data was given: name a file with --file F (or --file - for standard input)")

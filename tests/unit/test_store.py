@@ -95,7 +95,10 @@ def test_mixed_types_stay_exact_and_readable() -> None:
 def test_large_integers_are_numbers_where_duckdb_has_them() -> None:
     value = [{"n": 18446744073709551615}, {"n": -(10**30)}, {"n": 10**50}]
     with store_of(value[:2]) as store:
-        assert rows(store, "SELECT n::VARCHAR FROM records ORDER BY n") == [(str(-(10**30)),), ("18446744073709551615",)]
+        assert rows(store, "SELECT n::VARCHAR FROM records ORDER BY n") == [
+            (str(-(10**30)),),
+            ("18446744073709551615",),
+        ]
         assert same(store.reconstruct(0), value[:2])
     with store_of(value) as store:
         assert rows(store, "SELECT n FROM records WHERE n LIKE '1%0'") == [(str(10**50),)]
@@ -177,9 +180,11 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | 
 keys = st.sampled_from(["a", "b", "c", "d", "id", "order"]) | st.text(max_size=5)
 anything = st.recursive(
     scalars,
-    lambda children: st.lists(children, max_size=5)
-    | st.dictionaries(keys, children, max_size=5)
-    | st.lists(st.fixed_dictionaries({"a": children, "b": scalars}, optional={"c": children}), max_size=5),
+    lambda children: (
+        st.lists(children, max_size=5)
+        | st.dictionaries(keys, children, max_size=5)
+        | st.lists(st.fixed_dictionaries({"a": children, "b": scalars}, optional={"c": children}), max_size=5)
+    ),
     max_leaves=30,
 )
 
@@ -204,7 +209,9 @@ def corpus(pattern: str) -> list[Path]:
     return sorted(Path(root).glob(pattern)) if root else []
 
 
-@pytest.mark.skipif(not os.environ.get("HYVE_CORPUS"), reason="HYVE_CORPUS is not set: the corpus of real files is not checked")
+@pytest.mark.skipif(
+    not os.environ.get("HYVE_CORPUS"), reason="HYVE_CORPUS is not set: the corpus of real files is not checked"
+)
 def test_corpus_files_come_back_exactly() -> None:
     """Invariant 1 on real files; every file gives at least one table."""
     files = [path for path in corpus("real/*/*") + corpus("toon/*/datasets/*.json") if path.is_file()]

@@ -1,0 +1,159 @@
+"""Views and prompts: bounded, honest, deterministic (H14-H20, H24, H25, H37; invariants 2, 3, 7)."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+import hyve
+from hyve import rank
+from hyve.prompt import size
+
+
+def orders(rows: int, needle: int | None = None) -> list[dict[str, object]]:
+    rng = random.Random(rows)
+    found: list[dict[str, object]] = [
+        {"id": i, "service": rng.choice(["cart", "auth", "mail"]), "region": "eu", "ms": round(rng.gauss(20, 2), 1)}
+        for i in range(rows)
+    ]
+    if needle is not None:
+        found[needle] = {"id": needle, "service": "ledger", "region": "eu", "ms": 999.5}
+    return found
+
+
+def test_what_fits_is_shown_whole_as_compact_json() -> None:
+    value = {"orders": orders(20)}
+    prompt = hyve.view(json.dumps(value, indent=2), question="what is slow?", budget=4000)
+    assert json.dumps(value, separators=(",", ":")) in prompt.text
+    assert not prompt.cut
+    assert "more rows" not in prompt.text.split("# Data")[1]
+
+
+def test_what_is_cut_says_how_much_and_counts_all_rows() -> None:
+    """H20 and invariant 3."""
+    value = orders(5000, needle=3777)
+    prompt = hyve.view(json.dumps(value), question="anything odd?", budget=2000)
+    text = prompt.text
+    assert prompt.cut
+    assert "## records: 5,000 rows" in text
+    counts = {name: sum(row["service"] == name for row in value) for name in ("cart", "auth", "mail", "ledger")}
+    for name, count in counts.items():
+        assert f"{name} {count:,}" in text
+    mean = sum(float(str(row["ms"])) for row in value) / 5000
+    assert f"mean {mean:.6g}" in text
+    assert "- region VARCHAR = eu" in text
+    shown = len(re.findall(r"^\d+\|", text, re.MULTILINE))
+    assert shown > 10
+    assert f"... ({5000 - shown:,} more rows)" in text
+
+
+def test_a_needle_is_shown_though_nobody_asked() -> None:
+    text = hyve.view(json.dumps(orders(5000, needle=3777)), question="summarise", budget=2000).text
+    assert re.search(r"^3777\|.*ledger\|.*999\.5", text, re.MULTILINE)
+
+
+def test_an_entity_that_the_question_names_is_shown() -> None:
+    """H18, H19: BM25 against the question."""
+    value = [{"pod": f"cart-{i:04d}", "node": f"n{i % 7}", "restarts": i % 3} for i in range(3000)]
+    text = hyve.view(json.dumps(value), question="why does cart-1234 restart?", budget=2000).text
+    assert re.search(r"^1234\|.*cart-1234", text, re.MULTILINE)
+
+
+def test_a_value_far_out_of_its_own_series_is_shown() -> None:
+    rng = random.Random(4)
+    value = [{"series": f"s{s}", "t": t, "v": 1000 * s + rng.gauss(0, 1)} for s in range(20) for t in range(100)]
+    value[20 * 100 // 2 + 37]["v"] = 10_060.0  # 60 spreads above its own series, in the middle of all
+    text = hyve.view(json.dumps(value), question="what stands out?", budget=2500).text
+    assert re.search(r"^1037\|", text, re.MULTILINE)
+
+
+def test_the_fixed_part_comes_first_and_is_the_same_for_all() -> None:
+    """H24, H25 and invariant 7."""
+    one = hyve.view(json.dumps(orders(4000)), question="first?", budget=3000)
+    two = hyve.view('{"a": 1}', question="second?", budget=1500)
+    assert one.messages[0] == two.messages[0]
+    assert one.messages[0]["role"] == "system"
+    assert one.tools == two.tools
+    assert one.text.index("# Data") < one.text.index("# Question")
+    assert one.text == hyve.view(json.dumps(orders(4000)), question="first?", budget=3000).text
+
+
+def test_a_budget_too_small_names_the_smallest() -> None:
+    with pytest.raises(hyve.BudgetError, match="smallest") as caught:
+        hyve.view(json.dumps(orders(500)), question="what?", budget=100)
+    smallest = caught.value.smallest
+    assert hyve.view(json.dumps(orders(500)), question="what?", budget=smallest).savings.prompt <= smallest
+    with pytest.raises(hyve.BudgetError):
+        hyve.view(json.dumps(orders(500)), question="what?", budget=smallest - 1)
+
+
+def test_a_huge_cell_is_cut_with_its_length() -> None:
+    value = [{"id": i, "blob": "x" * 50_000 + str(i)} for i in range(5)]
+    prompt = hyve.view(json.dumps(value), question="?", budget=1500)
+    assert re.search(r"…\(\+\d+ chars\)", prompt.text)
+    assert prompt.savings.prompt <= 1500
+
+
+def test_a_larger_budget_only_adds_rows() -> None:
+    def shown(budget: int) -> set[str]:
+        text = hyve.view(json.dumps(orders(3000, needle=5)), question="cart", budget=budget).text
+        return set(re.findall(r"^(\d+)\|", text, re.MULTILINE))
+
+    small, large = shown(1500), shown(3000)
+    assert small < large
+
+
+def test_empty_and_missing_data() -> None:
+    with pytest.raises(hyve.InputError, match="empty"):
+        hyve.view("  \n", question="?")
+
+
+payloads = st.lists(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "service", "ms"]) | st.text(max_size=4),
+        st.none() | st.integers() | st.floats() | st.text(max_size=30) | st.lists(st.integers(), max_size=3),
+        max_size=5,
+    ),
+    max_size=60,
+).map(lambda rows: rows * 9)
+
+
+@given(payloads, st.integers(min_value=1000, max_value=3000), st.text(max_size=40))
+@settings(max_examples=40, deadline=None)
+def test_no_prompt_is_above_its_budget(value: list[object], budget: int, question: str) -> None:
+    """Invariant 2, by exact count of everything that is sent."""
+    text = json.dumps(value) + "\n" + json.dumps({"end": [1, 2, 3]})
+    prompt = hyve.view(text, question=question, budget=budget)
+    assert prompt.savings.prompt == size(prompt.messages, prompt.tools) <= budget
+
+
+@given(
+    st.lists(st.text(alphabet="ab c1-_", max_size=20), min_size=1, max_size=8), st.text(alphabet="ab c1-_", max_size=12)
+)
+@settings(max_examples=50)
+def test_bm25_scores_are_those_of_rank_bm25(texts: list[str], query: str) -> None:
+    tokens = rank.words(query)
+    expected = (
+        BM25Okapi([rank.words(text) or [""] for text in texts]).get_scores(tokens) if tokens else [0] * len(texts)
+    )
+    assert rank.bm25(tokens, texts) == pytest.approx(list(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("checkoutService", ["checkout", "service", "checkoutservice"]),
+        ("order_items", ["order", "items", "order_items"]),
+        ("10.0.0.31:9100", ["10.0.0.31", "9100", "10.0.0.31:9100"]),
+        ("HTTPServer failed", ["http", "server", "httpserver", "failed"]),
+        ("数据库慢", ["数", "据", "库", "慢", "数据库慢"]),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert rank.words(text) == expected
