@@ -38,6 +38,7 @@ from hyve.views import ColumnView, RowView
 __version__ = "0.1.0"
 
 __all__ = [
+    "DEFAULT_BUDGET",
     "BackfillError",
     "Budget",
     "BudgetError",

@@ -157,3 +157,24 @@ def test_bm25_scores_are_those_of_rank_bm25(texts: list[str], query: str) -> Non
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert rank.words(text) == expected
+
+
+@given(payloads)
+@settings(max_examples=30, deadline=None)
+def test_what_fits_costs_no_more_than_compact_json(value: list[object]) -> None:
+    """Invariant 4, against compact JSON."""
+    value = [*value[:20], {"end": 1}]
+    compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    prompt = hyve.view(json.dumps(value, indent=1), question="?", budget=100_000)
+    assert not prompt.cut
+    data = prompt.text.split("# Data\n", 1)[1].rsplit("\n\n# Question", 1)[0]
+    assert hyve.count_tokens(data) <= hyve.count_tokens(compact)
+
+
+@given(payloads, st.text(max_size=30))
+@settings(max_examples=20, deadline=None)
+def test_same_input_same_bytes(value: list[object], question: str) -> None:
+    """Invariant 7."""
+    text = json.dumps([*value, {"end": 1}])
+    one, two = (hyve.view(text, question=question, budget=1500) for _ in range(2))
+    assert one.messages == two.messages
