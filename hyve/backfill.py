@@ -42,6 +42,9 @@ MAX_STEPS = 64
 """Steps of the longest path."""
 
 ROW_NUMBER = "_row_id"
+"""Stands for the row's number where the rows have no such column."""
+
+_SLACK = 64
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,7 @@ def _step(path: str, at: int, closing: str = "") -> tuple[Step, int]:
     match = column or _KEY.match(path, at)
     if match is None:
         what = "ends where a key or a (column) should stand" if at >= len(path) else "no key or (column)"
-        raise BackfillError(
-            f"path {path!r}: {what} at character {at}; escape . ( ) [ ] in a key by a backslash"
-        )
+        raise BackfillError(f"path {path!r}: {what} at character {at}; escape . ( ) [ ] in a key by a backslash")
     end = match.end()
     if closing:
         if path[end : end + 1] != closing:
@@ -126,7 +127,7 @@ class _Filler:
 
 
 def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]]) -> Any:
-    """A copy of `template` with every mapping of every result filled in: all, or BackfillError and nothing."""
+    """A copy of `template` with every mapping of every result filled in. BackfillError where one misfits."""
     if not isinstance(template, (dict, list)):
         raise BackfillError(f"the template is {type(template).__name__}; it must be an object or a list")
     work: list[tuple[QueryResult, list[_Filler]]] = []
@@ -137,10 +138,7 @@ def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]
                 f"aggregate further: {result.sql[:200]}"
             )
         work.append((result, [_filler(mapping.column, mapping.path, result.columns) for mapping in mappings]))
-    filling = _Filling(
-        slots=sum(len(result.rows) * len(filler.steps) for result, fillers in work for filler in fillers),
-        longest=sum(len(result.rows) for result, _ in work),
-    )
+    filling = _Filling(work)
     try:
         filled = copy.deepcopy(template)
         for result, fillers in work:
@@ -170,9 +168,7 @@ def _column(name: str, path: str, columns: tuple[str, ...]) -> int:
     found = [i for i, given in enumerate(columns) if given == name]
     found = found or [i for i, given in enumerate(columns) if given.lower() == name.lower()]
     if not found:
-        raise BackfillError(
-            f"path {path!r}: the rows have no column {name!r}; they have: {', '.join(columns[:30])}"
-        )
+        raise BackfillError(f"path {path!r}: the rows have no column {name!r}; they have: {', '.join(columns[:30])}")
     if len(found) > 1:
         raise BackfillError(f"path {path!r}: {len(found)} columns are called {name!r}; rename them with AS")
     return found[0]
@@ -200,13 +196,17 @@ def _is_index(value: int | str, step: Step) -> bool:
 class _Filling:
     """The state of one `fill`: what was written where, and which lists grew.
 
-    Without gaps no list can be longer than what it held plus `longest`, and no more than `slots` slots can be
-    made in all: indexes beyond that are refused at once instead of being allocated.
+    Without gaps no list can be longer than what it held plus one slot for each value written, and no more
+    slots can be made in all than steps are taken: indexes far beyond that are refused at once instead of
+    being allocated.
     """
 
-    def __init__(self, slots: int, longest: int) -> None:
-        self.slots = slots
-        self.longest = longest
+    def __init__(self, work: Sequence[tuple[QueryResult, Sequence[_Filler]]]) -> None:
+        self.rows = sum(len(result.rows) for result, _ in work)
+        self.longest = sum(len(result.rows) * len(fillers) for result, fillers in work) + _SLACK
+        self.slots = _SLACK + sum(
+            len(result.rows) * len(filler.steps) for result, fillers in work for filler in fillers
+        )
         self.written: dict[tuple[int, int | str], Any] = {}
         self.grown: dict[int, tuple[list[Any], int, _Filler]] = {}
 
@@ -251,9 +251,7 @@ class _Filling:
         if more > 0:
             _, held, _ = self.grown.setdefault(id(container), (container, len(container), filler))
             if index >= held + self.longest or more > self.slots:
-                why = (
-                    f"the index {index} lies beyond the {self.longest} rows; number them from 0 without gaps"
-                )
+                why = f"the index {index} lies beyond the {self.rows} rows; number them from 0 without gaps"
                 raise filler.fail(number, why)
             self.slots -= more
             container.extend([_GAP] * more)
@@ -265,8 +263,8 @@ class _Filling:
             for index, item in enumerate(items):
                 if item is _GAP:
                     raise BackfillError(
-                        f"path {filler.path!r}, column {filler.column!r}: no row fills index {index} of a list "
-                        f"of {len(items)}; number the rows from 0 without gaps, for example "
+                        f"path {filler.path!r}, column {filler.column!r}: no row fills index {index} of a "
+                        f"list of {len(items)}; number the rows from 0 without gaps, for example "
                         "row_number() OVER (PARTITION BY series ORDER BY time) - 1"
                     )
 

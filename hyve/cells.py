@@ -38,8 +38,7 @@ def _values(array: Any) -> list[Any]:
         return _values(array.dictionary_decode())
     if pa.types.is_timestamp(kind):
         return [
-            None if value is None else _timestamp(value, kind.unit, kind.tz)
-            for value in _integers(array, pa.int64())
+            None if value is None else _timestamp(value, kind.unit, kind.tz) for value in _integers(array, pa.int64())
         ]
     if pa.types.is_date32(kind):
         return [None if value is None else _date(value) for value in _integers(array, pa.int32())]
@@ -74,10 +73,7 @@ def _values(array: Any) -> list[Any]:
         base = starts[0] if starts else 0
         flat = _values(array.values.slice(base, (starts[-1] if starts else 0) - base))
         valid = array.is_valid().to_pylist()
-        return [
-            flat[a - base : b - base] if ok else None
-            for ok, a, b in zip(valid, starts, starts[1:], strict=False)
-        ]
+        return [flat[a - base : b - base] if ok else None for ok, a, b in zip(valid, starts, starts[1:], strict=False)]
     if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind):
         return list(array.to_pylist())
     return [_plain(value) for value in array.to_pylist()]
@@ -134,11 +130,7 @@ def _date(days: int) -> str:
     cycles, rest = divmod(days + _EPOCH_ORDINAL - 1, 146_097)
     day = date.fromordinal(rest + 1)
     year = day.year + 400 * cycles
-    return (
-        f"{year:04d}-{day.month:02d}-{day.day:02d}"
-        if year >= 0
-        else f"-{-year:04d}-{day.month:02d}-{day.day:02d}"
-    )
+    return f"{year:04d}-{day.month:02d}-{day.day:02d}" if year >= 0 else f"-{-year:04d}-{day.month:02d}-{day.day:02d}"
 
 
 def _clock(value: int, unit: str) -> str:

@@ -100,11 +100,7 @@ def _conclusion(value: Mapping[str, Any]) -> Conclusion:
     steps = tuple(
         step
         for item in _items(first(value, "nextsteps", "actions"))
-        if (
-            step := _line(
-                first(item, "text", "step", "action", "summary") if isinstance(item, dict) else item
-            )
-        )
+        if (step := _line(first(item, "text", "step", "action", "summary") if isinstance(item, dict) else item))
     )
     status = _line(first(value, "status")).lower()
     summary = _line(first(value, "summary", "answer"))

@@ -137,12 +137,19 @@ def _read_int(digits: str) -> int | str:
     return int(digits) if len(digits) <= 4000 else digits
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Pairs:
-    value = dict(pairs)
-    return value if len(value) == len(pairs) else Pairs(pairs)
+class _Decoder(json.JSONDecoder):
+    """Strict JSON that keeps repeated keys; `repeated` says whether it met any since it was last set to False."""
 
+    def __init__(self) -> None:
+        super().__init__(object_pairs_hook=self._object, parse_int=_read_int)
+        self.repeated = False
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_read_int)
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | Pairs:
+        value = dict(pairs)
+        if len(value) == len(pairs):
+            return value
+        self.repeated = True
+        return Pairs(pairs)
 
 
 def _json_flags(value: Any, source: str) -> tuple[str, ...]:
@@ -155,23 +162,11 @@ def _json_flags(value: Any, source: str) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _has_pairs(value: Any) -> bool:
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Pairs):
-            return True
-        if isinstance(node, dict):
-            stack.extend(child for child in node.values() if isinstance(child, dict | list | Pairs))
-        elif isinstance(node, list):
-            stack.extend(child for child in node if isinstance(child, dict | list | Pairs))
-    return False
-
-
-def _json_part(value: Any, text: str, start: int, end: int) -> Part:
+def _json_part(decoder: _Decoder, value: Any, text: str, start: int, end: int) -> Part:
     flags = _json_flags(value, text[start:end])
-    if _has_pairs(value):
+    if decoder.repeated:
         flags += ("duplicate_keys",)
+    decoder.repeated = False
     return Part(value, (start, end), "json", flags)
 
 
@@ -180,11 +175,12 @@ def _whole(text: str) -> list[Part] | None:
     if text[start] not in "{[":
         return None
     end = len(text.rstrip())
+    decoder = _Decoder()
     try:
-        value, stop = _DECODER.raw_decode(text, start)
+        value, stop = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return [_json_part(value, text, start, end)] if stop == end else None
+    return [_json_part(decoder, value, text, start, end)] if stop == end else None
 
 
 # --- CSV and TSV ------------------------------------------------------------------------------------------------
@@ -200,7 +196,8 @@ def _table(text: str) -> list[Part] | None:
     end = text.find("\n", start, start + _HEADER_CHARS)
     if end < 0:
         return None
-    if any(_raw_decode(text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
+    decoder = _Decoder()
+    if any(_raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
         return None  # lines of JSON between which commas happen to agree
     head = text[start:end].rstrip("\r")
     for delimiter in (",", "\t", ";"):
@@ -243,13 +240,15 @@ _CLOSER = {"{": "}", "[": "]", "(": ")"}
 
 def _scan(text: str) -> Iterator[Part]:
     at, allowance = 0, 4 * len(text) + (1 << 20)
+    decoder = _Decoder()
     while match := _OPEN.search(text, at):
         start = failed = match.start()
         if _STRICT.match(text, start):
-            value, end, failed = _raw_decode(text, start)
+            decoder.repeated = False
+            value, end, failed = _raw_decode(decoder, text, start)
             if failed < 0:
                 if _plausible(value, text, start, end):
-                    yield _json_part(value, text, start, end)
+                    yield _json_part(decoder, value, text, start, end)
                 at = end
                 continue
         part = None
@@ -264,7 +263,7 @@ def _scan(text: str) -> Iterator[Part]:
             at = failed if failed - start > 64 else start + 1
 
 
-def _raw_decode(text: str, start: int) -> tuple[Any, int, int]:
+def _raw_decode(decoder: _Decoder, text: str, start: int) -> tuple[Any, int, int]:
     """(value, end, -1) of the JSON value at `start`, or (None, start, offset of the failure).
 
     Reads a growing window: an error's line and column are counted from the start of what the decoder was given, which
@@ -274,7 +273,7 @@ def _raw_decode(text: str, start: int) -> tuple[Any, int, int]:
     while True:
         window = text[start : start + size]
         try:
-            value, end = _DECODER.raw_decode(window)
+            value, end = decoder.raw_decode(window)
         except json.JSONDecodeError as error:
             cut = error.pos > len(window) - 64 or error.msg.startswith("Unterminated")
             if not cut or start + size >= len(text):
@@ -370,13 +369,15 @@ def _truncated(text: str, start: int) -> Part | None:
     if at < len(text) and not text.startswith('"', at):
         return None
     cut, closers = safe
+    decoder = _Decoder()
     try:
-        value = _DECODER.decode(text[start:cut] + "".join(reversed(closers)))
+        value = decoder.decode(text[start:cut] + "".join(reversed(closers)))
     except (ValueError, RecursionError):
         return None
     if not value:
         return None
-    return Part(value, (start, len(text)), "json", ("truncated", "partial_tail"))
+    repeated = ("duplicate_keys",) * decoder.repeated
+    return Part(value, (start, len(text)), "json", ("truncated", "partial_tail", *repeated))
 
 
 _WORD = re.compile(r"\w+")
@@ -475,6 +476,9 @@ def _moment(call: ast.Call) -> str | None:
         return None
 
 
+_EMBEDDED = _Decoder()
+
+
 def embedded(text: str) -> Any | None:
     """The container that a string holds as JSON (escaped any number of times) or as a Python literal, else None."""
     for _ in range(4):
@@ -482,7 +486,7 @@ def embedded(text: str) -> Any | None:
         if not stripped or stripped[0] not in '{["':
             return None
         try:
-            value = _DECODER.decode(stripped)
+            value = _EMBEDDED.decode(stripped)
         except (ValueError, RecursionError):
             if stripped[0] == '"' or not _LIKELY.match(stripped):
                 return None

@@ -58,15 +58,13 @@ _EXPRESSIONS = frozenset(
     }
     | {"SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION"}
 )
-_TABLE_FUNCTIONS = (
-    frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"}) | operators.NAMES
-)
+_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"}) | operators.NAMES
 
 # Left out on purpose: what reads settings, variables, sequences, the catalog or other SQL (current_setting,
 # getenv, getvariable, nextval, query, json_execute_serialized_sql, pg_*, has_*_privilege, stats), what writes
 # (write_log) and what waits (sleep_ms, pg_sleep).
 _NAMES = """
-    ! !__postfix !~~ !~~* % & && * ** + - -> ->> / // < <-> << <= <=> <@ = <> != > >= >> @ @> ^ ^@ | || ~
+    !__postfix !~~ !~~* % & && * ** + - -> ->> / // < <-> << <= <=> <@ = <> != > >= >> @ @> ^ ^@ | || ~
     ~~ ~~* ~~~ __between __cast
 
     any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null
@@ -171,13 +169,9 @@ def _fold(name: str) -> str:
 
 def _text(sql: str) -> str:
     if not isinstance(sql, str):
-        raise SqlRefused(
-            f"the statement is {type(sql).__name__}, not text; send one SELECT statement as a string"
-        )
+        raise SqlRefused(f"the statement is {type(sql).__name__}, not text; send one SELECT statement as a string")
     if len(sql) > MAX_SQL:
-        raise SqlRefused(
-            f"the statement has {len(sql)} characters; the limit is {MAX_SQL}: write a shorter one"
-        )
+        raise SqlRefused(f"the statement has {len(sql)} characters; the limit is {MAX_SQL}: write a shorter one")
     bad = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufeff]", sql)
     if bad:
         raise SqlRefused(
@@ -272,13 +266,9 @@ class _Walk:
         if "class" in node:
             if node["class"] not in _EXPRESSIONS:
                 what = "a parameter" if node["class"] == "PARAMETER" else f"{node['class']} ({kind})"
-                raise SqlRefused(
-                    f"{what} is not allowed in a statement; write the value or a plain expression"
-                )
+                raise SqlRefused(f"{what} is not allowed in a statement; write the value or a plain expression")
         elif isinstance(kind, str) and kind not in _NODES:
-            raise SqlRefused(
-                f"{kind.removesuffix('_QUERY_NODE')} is not allowed; write one SELECT that only reads"
-            )
+            raise SqlRefused(f"{kind.removesuffix('_QUERY_NODE')} is not allowed; write one SELECT that only reads")
         if "function_name" in node:
             self.function(node, _FUNCTIONS, "function")
         if kind == "BASE_TABLE" and "class" not in node:
@@ -286,14 +276,10 @@ class _Walk:
         elif kind == "TABLE_FUNCTION":
             self.table_function(node, visible)
             return
-        elif kind == "SHOW_REF" and (
-            node.get("show_type") not in ("DESCRIBE", "SUMMARY") or not node.get("query")
-        ):
+        elif kind == "SHOW_REF" and (node.get("show_type") not in ("DESCRIBE", "SUMMARY") or not node.get("query")):
             raise SqlRefused(f"SHOW is not allowed; DESCRIBE one of the tables: {self.listed()}")
         elif kind == "PIVOT" and any(entry.get("pivot_enum") for entry in node.get("pivots") or ()):
-            raise SqlRefused(
-                "PIVOT over an enum type is not allowed; list the values: ON column IN ('a', 'b')"
-            )
+            raise SqlRefused("PIVOT over an enum type is not allowed; list the values: ON column IN ('a', 'b')")
         if kind == "RECURSIVE_CTE_NODE":
             visible = visible | {_fold(str(node.get("cte_name", "")))}
         ctes = (node.get("cte_map") or {}).get("map") or []
@@ -345,9 +331,7 @@ class _Walk:
                     f"{name.upper()} takes names and numbers only, such as {name.upper()}('table', 'column')"
                 )
             if position == 0 and _fold(given) not in self.allowed and _fold(given) not in visible:
-                raise SqlRefused(
-                    f"there is no table {given!r} in this request; the tables are: {self.listed()}"
-                )
+                raise SqlRefused(f"there is no table {given!r} in this request; the tables are: {self.listed()}")
 
     def function(self, node: dict[str, Any], allowed: frozenset[str], what: str) -> None:
         name = _fold(str(node["function_name"]))
@@ -365,9 +349,7 @@ class _Walk:
                 raise SqlRefused(f"{name}() needs a format that is written out and not wider than 999")
 
     def listed(self) -> str:
-        return (
-            ", ".join(self.names[:20]) + (" ..." if len(self.names) > 20 else "") if self.names else "(none)"
-        )
+        return ", ".join(self.names[:20]) + (" ..." if len(self.names) > 20 else "") if self.names else "(none)"
 
 
 _WRITES = (
@@ -388,9 +370,7 @@ _READS = (exp.Query, exp.Values, exp.Pivot, exp.Summarize, exp.Describe)
 def _second_opinion(text: str, allowed: set[str]) -> None:
     """sqlglot must read the same: one statement, nothing but reading, no table but the request's."""
     try:
-        statements = [
-            statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None
-        ]
+        statements = [statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise SqlRefused(
             f"a second parser can't read the statement, write it in simpler SQL: {short(str(error))}"
@@ -403,9 +383,7 @@ def _second_opinion(text: str, allowed: set[str]) -> None:
         # exp.Select is a DDL-free Query, but some sqlglot classes of reading statements inherit from DML or
         # DDL.
         if isinstance(node, _WRITES) and not isinstance(node, _READS):
-            raise SqlRefused(
-                f"{type(node).__name__.upper()} is not allowed; write one SELECT that only reads"
-            )
+            raise SqlRefused(f"{type(node).__name__.upper()} is not allowed; write one SELECT that only reads")
         if isinstance(node, exp.CTE):
             ctes.add(_fold(node.alias))
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
@@ -428,7 +406,7 @@ def _quote_arguments(text: str, arguments: list[_Argument]) -> str:
 def short(message: str) -> str:
     """DuckDB's message without its drawing of the statement, at most 400 characters."""
     kept = []
-    for line in message.splitlines():
+    for line in re.sub(r"\x1b\[\d*m", "", message).splitlines():
         if re.match(r"LINE \d+:", line):
             break
         if line.strip():
@@ -451,7 +429,9 @@ def expand_pivots(text: str, values: Callable[[str], list[str]]) -> str:
     are asked for first: `values` gets a SELECT of the distinct ones. What runs then is sqlglot's rendering of
     the statement, guarded once more.
     """
-    refused = SqlRefused("this PIVOT can't be read; list its values: PIVOT ... ON column IN ('a', 'b')")
+    refused = SqlRefused(
+        "this PIVOT can't be read; write SELECT * FROM (PIVOT table ON column IN ('a', 'b') USING ...) ORDER BY ..."
+    )
     try:
         statements = sqlglot.parse(text, dialect="duckdb")
     except (sqlglot.errors.SqlglotError, RecursionError):
@@ -468,9 +448,7 @@ def expand_pivots(text: str, values: Callable[[str], list[str]]) -> str:
             if isinstance(on, (exp.In, exp.PivotAny)):
                 continue
             expanded = True
-            distinct = (
-                exp.select(exp.cast(on.copy(), "VARCHAR").as_("value")).distinct().from_(pivot.this.copy())
-            )
+            distinct = exp.select(exp.cast(on.copy(), "VARCHAR").as_("value")).distinct().from_(pivot.this.copy())
             distinct = distinct.order_by("1").limit(MAX_PIVOT + 1)
             if ctes is not None:
                 distinct.set("with_", ctes.copy())

@@ -138,8 +138,8 @@ _SQL = {"type": "string", "description": "one read-only DuckDB SELECT over the t
 TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "query_datastore",
-        "Run one DuckDB SELECT over the full data (the prompt shows only a part of it) and get its rows. It can be called once. Beside DuckDB's own functions there are:\n"
-        + operators.describe(),
+        "Run one DuckDB SELECT over the full data (the prompt shows only a part of it) and get its rows. "
+        "It can be called once. Beside DuckDB's own functions there are:\n" + operators.describe(),
         {"sql": _SQL},
         ["sql"],
     ),
@@ -147,7 +147,8 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "fill_template",
         "Answer with a JSON document, such as a chart specification, whose data is filled in from the full "
         "data. Write the document with empty data, and for each statement say where the columns of its rows go. "
-        "A path has dots between keys; (column) stands for that row's value of the column, as a key or an index from 0: "
+        "A path has dots between keys; (column) stands for that row's value of the column, as a key or an index "
+        "from 0: "
         "series.(series_idx).data.(row_idx).y",
         {
             "template": {"type": "object", "description": "the document, its data left empty"},

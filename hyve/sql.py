@@ -19,6 +19,8 @@ A connection runs one statement at a time; callers that share one hold a lock of
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 import threading
 import time
@@ -73,13 +75,13 @@ class QueryResult:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one statement: `bytes` counts the kept rows roughly as compact JSON, `memory` is what the
+    """Bounds of one statement: `bytes` counts the values of the kept rows roughly as JSON, `memory` is what the
     process may grow by while the statement runs, in bytes (Linux only)."""
 
     rows: int = 10_000
     seconds: float = 5.0
     bytes: int = 8 << 20
-    memory: int = 2 << 30
+    memory: int = 1 << 30
 
 
 # The size is checked inside the argument: DuckDB folds constants in both branches of a CASE around the call.
@@ -121,9 +123,7 @@ def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConne
         bounded = f"CASE WHEN {size} > {_LONGEST} THEN {stop} ELSE n END"
         connection.execute(f"CREATE MACRO {macro.format(bounded)}")
     for name in _QUADRATIC:
-        stop = (
-            f"error('{name}() compares texts of up to 1000 characters; shorten them with left(text, 1000)')"
-        )
+        stop = f"error('{name}() compares texts of up to 1000 characters; shorten them with left(text, 1000)')"
         first = f"CASE WHEN length(a) * length(b) > {_PRODUCT} THEN {stop} ELSE a END"
         connection.execute(f"CREATE MACRO {name}(a, b) AS system.main.{name}({first}, b)")
     operators.register(connection)
@@ -146,7 +146,7 @@ def run(
     limits = limits or Limits()
     statement = guard(sql, tables)
     started = time.perf_counter()
-    with _deadline(connection, limits.seconds) as fired:
+    with _watchdog.limit(connection, limits.seconds) as fired:
         try:
             with _memory(limits.memory):
                 if is_dynamic_pivot(statement):
@@ -158,29 +158,59 @@ def run(
     return QueryResult(sql, columns, types, rows, total, ms)
 
 
-@contextmanager
-def _deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[list[bool]]:
-    """Interrupt `connection` once `seconds` have passed; the list given is non-empty from then on."""
-    fired: list[bool] = []
-    over = threading.Event()
+class _Watchdog:
+    """One thread that interrupts every statement past its deadline; started when first needed, anew after a fork."""
 
-    def watch() -> None:
-        if over.wait(seconds):
-            return
-        fired.append(True)
-        # Again and again: an interrupt between two phases of a statement is lost.
-        while True:
-            connection.interrupt()
-            if over.wait(0.02):
-                return
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._watched: dict[int, tuple[float, duckdb.DuckDBPyConnection, list[bool]]] = {}
+        self._wakes = math.inf
+        self._thread: threading.Thread | None = None
 
-    watcher = threading.Thread(target=watch, name="sql-deadline", daemon=True)
-    watcher.start()
-    try:
-        yield fired
-    finally:
-        over.set()
-        watcher.join()
+    @contextmanager
+    def limit(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[list[bool]]:
+        """Interrupt `connection` once `seconds` have passed; the list given is non-empty from then on."""
+        fired: list[bool] = []
+        deadline = time.monotonic() + seconds
+        with self._condition:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._watch, name="sql-deadlines", daemon=True)
+                self._thread.start()
+            self._watched[id(fired)] = (deadline, connection, fired)
+            if deadline < self._wakes:
+                self._condition.notify()
+        try:
+            yield fired
+        finally:
+            # Under the lock: past this point no interrupt can hit the connection's next statement.
+            with self._condition:
+                del self._watched[id(fired)]
+
+    def _watch(self) -> None:
+        with self._condition:
+            while True:
+                now = time.monotonic()
+                self._wakes = math.inf
+                for deadline, connection, fired in self._watched.values():
+                    if deadline <= now:
+                        fired.append(True)
+                        # Again and again: an interrupt between two phases of a statement is lost.
+                        connection.interrupt()
+                    self._wakes = min(self._wakes, max(deadline, now + 0.02))
+                self._condition.wait(None if self._wakes == math.inf else self._wakes - now)
+
+
+_watchdog = _Watchdog()
+
+
+def _after_fork() -> None:
+    """A forked child has no such thread, and may have copied its lock in the locked state."""
+    global _watchdog
+    _watchdog = _Watchdog()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 _memory_lock = threading.Lock()
@@ -205,9 +235,7 @@ def _memory(growth: int) -> Iterator[None]:
         if _memory_depth == 1:
             soft, hard = _memory_before = resource.getrlimit(resource.RLIMIT_DATA)
             wanted = used + growth
-            if (soft == resource.RLIM_INFINITY or wanted < soft) and (
-                hard == resource.RLIM_INFINITY or wanted <= hard
-            ):
+            if (soft == resource.RLIM_INFINITY or wanted < soft) and (hard == resource.RLIM_INFINITY or wanted <= hard):
                 resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
     try:
         yield
@@ -233,9 +261,7 @@ def _with_pivot_values(connection: duckdb.DuckDBPyConnection, statement: str, ta
     def values(distinct: str) -> list[str]:
         found = [row[0] for row in connection.sql(guard(distinct, tables)).fetchall() if row[0] is not None]
         if len(found) > MAX_PIVOT:
-            raise SqlLimit(
-                f"PIVOT would make over {MAX_PIVOT} columns; list the values: ON column IN ('a', 'b')"
-            )
+            raise SqlLimit(f"PIVOT would make over {MAX_PIVOT} columns; list the values: ON column IN ('a', 'b')")
         return found
 
     return guard(expand_pivots(statement, values), tables)
@@ -266,7 +292,12 @@ def _fetch(
             total += batch.num_rows
             if full or len(rows) >= limits.rows:
                 continue
-            for row in _bounded_rows(batch.slice(0, limits.rows - len(rows)), decoders, limits.bytes):
+            batch = batch.slice(0, limits.rows - len(rows))
+            if size + batch.nbytes <= limits.bytes:
+                size += batch.nbytes
+                rows.extend(cells.rows(batch, decoders))
+                continue
+            for row in _bounded_rows(batch, decoders, limits.bytes):
                 size += limits.bytes + 1 if row is None else cells.size(row)
                 if row is None or size > limits.bytes:
                     full = True
@@ -275,9 +306,7 @@ def _fetch(
     finally:
         reader.close()
     if full and not rows:
-        raise SqlLimit(
-            f"one row is larger than {limits.bytes} bytes; select fewer columns, or left(column, 1000)"
-        )
+        raise SqlLimit(f"one row is larger than {limits.bytes} bytes; select fewer columns, or left(column, 1000)")
     return columns, types, tuple(rows), total
 
 

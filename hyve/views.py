@@ -68,13 +68,14 @@ class Excerpt:
 
 @dataclass
 class _Line:
-    """A candidate line: where it stands, how much it matters, what it costs."""
+    """A candidate line: where it stands, how much it matters, how many columns it describes, what it costs."""
 
     table: int
     section: int
     order: int
     priority: float
     text: str
+    columns: int = 0
     cost: int = 0
 
 
@@ -84,11 +85,15 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
     if whole is not None:
         return Excerpt(whole, False, tuple(table.name for table in store.catalog.tables))
     words = rank.terms(query)
-    weights = _weights(store.catalog.tables, words)
+    tables = store.catalog.tables
+    weights = _weights(tables, words)
     ranked = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
     lines: list[_Line] = []
     for i in sorted(ranked[:_DETAILED]):
-        lines += _table_lines(store, store.catalog.tables[i], i, weights[i], words)
+        if _is_source(tables[i], tables):
+            lines += _source_lines(tables[i], i, weights[i])
+        else:
+            lines += _table_lines(store, tables[i], i, weights[i], words)
     rest = sorted(ranked[_DETAILED:])
     text, shown = _fit(lines, store.catalog.tables, rest, budget)
     return Excerpt(text, True, tuple(store.catalog.tables[i].name for i in shown))
@@ -126,16 +131,39 @@ def dump_readable(value: Any) -> str:
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
     """How much each table matters: by size, by the question's words in its names, relations before their source."""
-    relations = {table.name for table in tables if table.kind == "derived" and table.path == "$"}
     weights = []
     for table in tables:
         weight = 1.0 + math.log1p(table.rows)
+        if _is_relation(table):
+            weight = max(weight, 6.0)  # a single alert matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if relations and table.name not in relations:
+        if _is_source(table, tables):
             weight *= 0.15
         weights.append(weight)
     return weights
+
+
+def _is_relation(table: Table) -> bool:
+    return table.kind == "derived" and table.path == "$"
+
+
+def _is_source(table: Table, tables: Sequence[Table]) -> bool:
+    """Whether the table's content is (most likely) told again, and better, by the telemetry relations."""
+    return not _is_relation(table) and any(map(_is_relation, tables))
+
+
+def _source_lines(table: Table, index: int, weight: float) -> Iterator[_Line]:
+    """A table that telemetry relations were made from: its columns are named, its rows are not shown twice."""
+    names = [quote(column.name) for column in table.columns if not _structural(column)]
+    more = f", ... ({len(names) - 40} more)" if len(names) > 40 else ""
+    yield _Line(index, 0, 0, 500.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
+    yield _Line(index, 1, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
+
+
+def _join(table: Table) -> str:
+    path = f" (from {table.path})" if table.path != "$" else ""
+    return path + (f", parent_{table.parent} = {table.parent}._id" if table.parent else "")
 
 
 def _structural(column: Column) -> bool:
@@ -190,15 +218,14 @@ def _text(expression: str, column: Column) -> str:
 
 def _table_lines(store: Datastore, table: Table, index: int, weight: float, words: Sequence[str]) -> Iterator[_Line]:
     profile = _profile(store, table)
-    join = f", parent_{table.parent} = {table.parent}._id" if table.parent else ""
-    path = f" (from {table.path})" if table.path != "$" else ""
-    yield _Line(index, 0, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{path}{join}")
+    yield _Line(index, 0, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}")
     hidden = len([column for column in table.columns if not _structural(column)]) - len(profile)
     ranked = sorted(range(len(profile)), key=lambda i: (_column_rank(profile[i], table, words), i))
     for place, i in enumerate(ranked):
-        yield _Line(index, 1, i, weight * 1.3 / (1 + 0.08 * place), _column_line(profile[i], table.rows))
+        line = _column_line(profile[i], table.rows, 20 if place < 8 else 5)
+        yield _Line(index, 1, i, weight * 1.3 / (1 + 0.15 * place), line, 1)
     if hidden > 0:
-        yield _Line(index, 1, _PROFILED, weight, f"... ({hidden} more columns)")
+        yield _Line(index, 1, _PROFILED, 0.0, f"... ({hidden} more columns)", hidden)
     rows = _row_view(store, table, profile, ranked, words)
     if rows is None:
         return
@@ -226,7 +253,7 @@ def _is_id(view: ColumnView, rows: int) -> bool:
     return view.distinct > max(20, rows // 4) and bool(re.fullmatch(r"[0-9a-fA-F-]{12,}|[A-Za-z0-9+/=_-]{20,}", sample))
 
 
-def _column_line(view: ColumnView, rows: int) -> str:
+def _column_line(view: ColumnView, rows: int, most: int) -> str:
     head = f"- {quote(view.column.name)} {view.column.type}"
     nulls = f", {view.nulls:,} null" if view.nulls else ""
     if view.distinct == 0:
@@ -237,12 +264,12 @@ def _column_line(view: ColumnView, rows: int) -> str:
     span = "" if view.low is None else f"{_show(view.low)}..{_show(view.high)}"
     mean = "" if view.mean is None else f", mean {view.mean:.6g}"
     if view.values:
-        named = [f"{_show(value)} {count:,}" for value, count in view.values]
+        named = [f"{_show(value)} {count:,}" for value, count in view.values[:most]]
         more = f", ... ({view.distinct - len(named):,} more)" if view.distinct > len(named) else ""
         return f"{head}: {view.distinct} values{mean}{nulls}: {', '.join(named)}{more}"
     edge = ""
     filled = rows - view.nulls
-    if len(view.samples) == 5 and filled > 5:
+    if len(view.samples) == 5 and filled > 5 and "TIME" not in view.column.type:
         first, last = ([_show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
         edge = f": {', '.join(first)}, ... ({filled - 5:,} more), {', '.join(last)}"
     if not view.numeric and "TIME" not in view.column.type:
@@ -412,14 +439,14 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
         by_table.setdefault(line.table, []).append(line)
     columns: dict[int, int] = {}
     for line in lines:
-        columns[line.table] = columns.get(line.table, 0) + (line.section == 1)
+        columns[line.table] = columns.get(line.table, 0) + line.columns
     for index in sorted(by_table):
         group = sorted(by_table[index], key=lambda line: (line.section, line.order))
         out += [line.text for line in group if line.section == 0]
-        described = [line.text for line in group if line.section == 1]
-        out += described
-        if columns[index] > len(described):
-            out.append(f"... ({columns[index] - len(described)} more columns)")
+        out += [line.text for line in group if line.section == 1]
+        hidden = columns[index] - sum(line.columns for line in group)
+        if hidden:
+            out.append(f"... ({hidden} more columns)")
         rows = [line.text for line in group if line.section == 2]
         shown = max(0, len(rows) - 1)
         if shown:

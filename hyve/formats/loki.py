@@ -1,0 +1,58 @@
+"""Loki's query_range answers and push requests as rows of `log_records`.
+
+Rules: stream labels are the `resource`; a third element of a value is structured metadata, the `attributes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hyve.formats.scalars import (
+    Relations,
+    Row,
+    dicts,
+    epoch_ns,
+    mapping,
+    service_of,
+    severity,
+    text,
+    trace_or_span_id,
+)
+
+
+def recognise(value: Any) -> Relations | None:
+    """Rows of `log_records`, or None."""
+    if type(value) is not dict:
+        return None
+    data = value["data"] if type(value.get("data")) is dict else value
+    streams = data.get("result") if data.get("resultType") == "streams" else value.get("streams")
+    if type(streams) is not list or not all(
+        type(item) is dict and type(item.get("stream")) is dict for item in streams
+    ):
+        return None
+    rows: list[Row] = []
+    for item in dicts(streams):
+        labels = item["stream"]
+        service = service_of(labels)
+        values = item.get("values")
+        for entry in values if type(values) is list else ():
+            if type(entry) is not list or len(entry) < 2:
+                continue
+            extra = mapping(entry[2]) if len(entry) > 2 else {}
+            extra = {**extra, **mapping(extra.get("structuredMetadata"))} if extra else extra
+            word = extra.get("level") or extra.get("detected_level")
+            name, rank = severity(word or labels.get("level") or labels.get("detected_level"))
+            rows.append(
+                {
+                    "time": epoch_ns(entry[0]),
+                    "service": service,
+                    "severity": name,
+                    "severity_number": rank,
+                    "body": text(entry[1]),
+                    "trace_id": trace_or_span_id(extra.get("trace_id") or extra.get("traceID")),
+                    "span_id": trace_or_span_id(extra.get("span_id") or extra.get("spanID")),
+                    "attributes": extra,
+                    "resource": labels,
+                }
+            )
+    return {"log_records": rows}

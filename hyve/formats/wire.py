@@ -1,0 +1,50 @@
+"""One normalised telemetry record: what the intake writes to its topic, and how it reads back.
+
+Rules: a record is one row of `spans`, `log_records` or `metric_points` exactly as OTLP gives it, so that data
+from the topic and data pasted by a user end in the same tables. On the wire a record is
+`{"signal": "span"|"log"|"metric", "entity": ..., "time": <ns>, "row": {...}}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hyve.formats.scalars import Relations, Row, epoch_ns
+
+Signal = Literal["span", "log", "metric"]
+RELATION: dict[Signal, str] = {"span": "spans", "log": "log_records", "metric": "metric_points"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """`entity` is the service the record speaks of, `time` epoch nanoseconds (0 where unknown)."""
+
+    signal: Signal
+    entity: str
+    time: int
+    row: Row
+
+    def wire(self) -> dict[str, Any]:
+        """The JSON-ready object of this record, as `recognise` reads it."""
+        return {"signal": self.signal, "entity": self.entity, "time": self.time, "row": self.row}
+
+
+def recognise(value: Any) -> Relations | None:
+    """The one row of a normalised record, or None."""
+    if type(value) is not dict:
+        return None
+    signal, row = value.get("signal"), value.get("row")
+    if type(signal) is not str or type(row) is not dict:
+        return None
+    name = RELATION.get(signal)  # type: ignore[call-overload]
+    if name is None:
+        return None
+    entity = value.get("entity")
+    clean = dict(row)
+    clean["time"] = epoch_ns(row.get("time")) or epoch_ns(value.get("time"))
+    if "end_time" in row:
+        clean["end_time"] = epoch_ns(row["end_time"])
+    if type(row.get("service")) is not str:
+        clean["service"] = entity if type(entity) is str and entity else "unknown"
+    return {name: [clean]}

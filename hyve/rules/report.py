@@ -1,0 +1,502 @@
+"""The analyst's findings as a diagnosis that an engineer on call can act on.
+
+Rules: every claim is written from the rows of a statement that stands in the evidence; each statement is one plain
+SELECT with literal values, few rows, and runs by hand with `hyve sql`. Summaries say what, since when, how it
+spread and what changed before; next steps are concrete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause
+from hyve.rules.calls import SERVED, peer_sql
+from hyve.rules.logs import TEMPLATE, Change
+from hyve.rules.schema import Store
+from hyve.rules.timeline import clock, literal, quote, scan
+
+if TYPE_CHECKING:
+    from hyve.rules.analyst import Candidate, Findings
+
+_ROWS = 20
+
+
+class _Ledger:
+    """Statements that were run, in order, and the claims made from them."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.evidence: list[Evidence] = []
+        self.claims: list[Claim] = []
+
+    def run(self, statement: str) -> tuple[str, list[dict[str, Any]]]:
+        """Runs a statement as evidence; its id and its rows by column."""
+        result = self.store.query(statement)
+        name = f"E{len(self.evidence) + 1}"
+        rows = result.rows[:_ROWS]
+        self.evidence.append(Evidence(name, statement, result.columns, rows, result.total_rows))
+        return name, [dict(zip(result.columns, row, strict=True)) for row in rows]
+
+    def claim(self, text: str, *evidence: str) -> None:
+        self.claims.append(Claim(text, evidence))
+
+
+def nothing_to_read(store: Store, tables: Sequence[str]) -> Diagnosis:
+    """The answer where no table holds telemetry with times."""
+    names = ", ".join(f"{table.name} ({table.rows} rows)" for table in store.catalog.tables[:20]) or "none"
+    if tables:
+        why = f"The rows of {', '.join(tables)} span less than ten seconds, so there is no before and after."
+    else:
+        why = "There are no spans, log records or metric points with times and services to compare."
+    return Diagnosis(
+        status="inconclusive",
+        summary=f"{why} Tables: {names}.",
+        next_steps=("Add telemetry (OTLP logs, metrics or traces) from some minutes before the trouble to now.",),
+    )
+
+
+def conclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Diagnosis:
+    """The diagnosis that names the first candidate."""
+    ledger, top = _Ledger(store), candidates[0]
+    onset = found.window.at(top.start)
+    what = _trouble(ledger, found, top, onset)
+    spread = _spread(ledger, found, top, onset)
+    _errors(ledger, found, top, onset)
+    _saturation(ledger, found, top)
+    _restarts(ledger, found, top)
+    trigger = _trigger(ledger, found, top, onset)
+    _ruled_out(ledger, found, top, onset)
+    over = found.window.at(top.end) < found.window.end - 3 * found.window.width
+    parts = [f"{top.entity} is the likely cause: {what}."]
+    if spread:
+        parts.append(f"It spreads to {_list(spread)}, which only wait for it.")
+    if top.saturated is not None:
+        shift = top.saturated
+        parts.append(f"{shift.name} reached {_figure(shift.peak)} of {_figure(shift.limit or 0)}.")
+    if top.restarted is not None:
+        parts.append(f"Its restarts rose from {_figure(top.restarted.usual)} to {_figure(top.restarted.peak)}.")
+    if trigger is not None:
+        parts.append(f"Just before, at {clock(trigger.at)}: {_short(trigger.text)}.")
+    else:
+        parts.append("No change of it is visible just before.")
+    if over:
+        parts.append(f"The trouble seems to be over since {clock(found.window.at(top.end))}.")
+    causes = []
+    ids = tuple(dict.fromkeys(name for claim in ledger.claims[:4] for name in claim.evidence))
+    causes.append(RootCause(top.entity, what, top.confidence, ids))
+    for other in candidates[1:3]:
+        if other.score >= 0.5 * top.score:
+            name, _ = ledger.run(_timeline_sql(found, other))
+            text = f"{other.entity} also went bad at about {clock(found.window.at(other.start))}"
+            ledger.claim(f"{text}, but explains less.", name)
+            causes.append(RootCause(other.entity, text, other.confidence, (name,)))
+    return Diagnosis(
+        status="conclusive",
+        summary=" ".join(parts),
+        root_causes=tuple(causes),
+        claims=tuple(ledger.claims),
+        evidence=tuple(ledger.evidence),
+        next_steps=_next_steps(found, top, trigger, onset),
+    )
+
+
+def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Diagnosis:
+    """The answer where nothing that lasts stands out."""
+    ledger = _Ledger(store)
+    middle = (found.window.start + found.window.end) // 2
+    parts = ["Nothing that lasts stands out in this window."]
+    steps = ["Look again with data from a longer time before the alert."]
+    if candidates:
+        top = candidates[0]
+        name, _ = ledger.run(_timeline_sql(found, top))
+        text = f"{top.entity} changed at about {clock(found.window.at(top.start))}, but too little to blame it"
+        ledger.claim(f"{text} (confidence {top.confidence:.2f}).", name)
+        parts.append(f"{text}.")
+        steps.insert(0, f"Watch {top.entity}; if it gets worse, ask again with newer data.")
+    blips = [s for s in found.suspects if not s.episode.lasting and s.episode.llr >= 5][:3]
+    for blip in blips[: 1 if not candidates else 0]:
+        begin, end = found.window.at(blip.episode.start), found.window.at(blip.episode.end)
+        name, rows = ledger.run(_around_sql(found, blip.entity, begin, end))
+        text = (
+            f"{blip.entity} had a short blip from {clock(begin)} to {clock(end)} ({blip.episode.bad} bad requests) "
+            f"and was as usual afterwards"
+        )
+        ledger.claim(f"{text}.", name)
+        parts.append(f"{text}; an alert at that time was on this.")
+        steps.insert(0, f"Nothing to do now; if {blip.entity} blips again, look at its own log at {clock(begin)}.")
+    if found.schema.has("spans", "service", "duration_ms", "status"):
+        name, rows = ledger.run(_compare_sql(found, middle))
+        worst = next((row for row in rows if row["error_pct_since"] is not None), None)
+        if worst is not None:
+            ledger.claim(
+                f"Most errors in the second half of the window: {worst['service']}, "
+                f"{worst['error_pct_since']}% of its requests (first half: {worst['error_pct_before'] or 0}%).",
+                name,
+            )
+    missing = [name for name in ("spans", "log_records", "metric_points") if not found.schema.has(name)]
+    if missing:
+        parts.append(f"There is no data in {_list(missing)}.")
+        steps.append(f"Add {_list(missing)} of the same time.")
+    return Diagnosis(
+        status="inconclusive",
+        summary=" ".join(parts),
+        claims=tuple(ledger.claims),
+        evidence=tuple(ledger.evidence),
+        next_steps=tuple(steps),
+    )
+
+
+# -- claims ------------------------------------------------------------------------------------------------
+
+
+def _trouble(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> str:
+    """What went wrong at the candidate, as a clause; claims it."""
+    suspect = top.suspect
+    name, rows = ledger.run(_timeline_sql(found, top))
+    if suspect is None:
+        what = f"its log or gauges changed at about {clock(onset)} and stayed so"
+        ledger.claim(f"At {top.entity} {what}.", name)
+        return what
+    episode = suspect.episode
+    share = f"{100 * episode.during:.0f}% (before: {100 * episode.before:.1f}%)"
+    if suspect.how == "own":
+        what = f"since {clock(onset)} {share} of its requests fail or get slow inside of it"
+        ledger.claim(f"{top.entity}: {what}, not counting what it waits for.", name)
+        extra, rows = ledger.run(_own_time_sql(onset))
+        mine = next((row for row in rows if row["service"] == top.entity), None)
+        if mine is not None and mine["own_p95_before"] is not None and mine["own_p95_since"] is not None:
+            ledger.claim(
+                f"The time that {top.entity} itself takes (p95, without its calls) went from "
+                f"{mine['own_p95_before']} to {mine['own_p95_since']} ms, more than that of what it calls.",
+                extra,
+            )
+    elif suspect.how == "called":
+        what = f"since {clock(onset)} {share} of the calls to it fail or get slow, with no answer of a service below"
+        ledger.claim(f"{top.entity}: {what}.", name)
+    else:
+        what = f"since {clock(onset)} {share} of its calls to {suspect.about} fail, and the fault is on its own side"
+        ledger.claim(f"{top.entity}: {what}: {_why_caller(found, suspect.about)}.", name)
+    return what
+
+
+def _why_caller(found: Findings, called: str) -> str:
+    callers = sorted({caller for caller, other in found.calls.sent if other == called})
+    if called not in found.services and len(callers) == 1:
+        return f"{called} was never called before"
+    return f"{called} answers in its usual time and serves others well"
+
+
+def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> list[str]:
+    """Services above the candidate that feel it, in the order in which they did; claims it."""
+    if top.suspect is None:
+        return []
+    felt = []
+    for service, counts in found.calls.felt.items():
+        if service != top.entity and top.entity in found.calls.callees(service):
+            episode = scan(counts.total, counts.bad)
+            if episode is not None and episode.llr >= 5 and episode.end > top.start:
+                felt.append((episode.start, service))
+    victims = [service for _, service in sorted(felt)]
+    name, rows = ledger.run(_compare_sql(found, onset))
+    if victims:
+        hurt = {row["service"]: row for row in rows}
+        figures = [
+            f"{service} (errors {hurt[service]['error_pct_before']}% to {hurt[service]['error_pct_since']}%, "
+            f"p95 {hurt[service]['p95_ms_before']} to {hurt[service]['p95_ms_since']} ms)"
+            for service in victims[:4]
+            if service in hurt
+        ]
+        if figures:
+            ledger.claim(f"Its callers suffer: {'; '.join(figures)}.", name)
+    if found.schema.has("spans", "peer_service", "kind", "status"):
+        peer = peer_sql(found.services)
+        known = "peer_service" if top.entity in found.services else peer
+        edge, rows = ledger.run(
+            f"""SELECT service AS caller, count(*) FILTER (WHERE time < {literal(onset)}) AS calls_before,
+  count(*) FILTER (WHERE time >= {literal(onset)}) AS calls_since,
+  count(*) FILTER (WHERE time < {literal(onset)} AND status = 'error') AS errors_before,
+  count(*) FILTER (WHERE time >= {literal(onset)} AND status = 'error') AS errors_since,
+  round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time < {literal(onset)}), 1) AS p95_ms_before,
+  round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time >= {literal(onset)}), 1) AS p95_ms_since
+FROM spans WHERE kind IN ('client', 'producer') AND {known} = {quote(top.entity)}
+GROUP BY service ORDER BY errors_since DESC, service LIMIT 10"""
+        )
+        if rows:
+            callers = [row["caller"] for row in rows]
+            ledger.claim(f"{top.entity} is called by {_list(callers)}.", edge)
+    return victims[:5]
+
+
+def _errors(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> None:
+    if top.suspect is not None and found.schema.has("spans", "status", "status_message"):
+        where = f"service = {quote(top.entity)}"
+        if top.suspect.how == "called" and found.schema.has("spans", "peer_service"):
+            where = f"(service = {quote(top.entity)} OR peer_service = {quote(top.entity)})"
+        name, rows = ledger.run(
+            f"""SELECT regexp_replace(status_message, '[0-9]+', '#', 'g') AS message, count(*) AS spans,
+  min(time) AS first_seen, max(time) AS last_seen
+FROM spans WHERE {where} AND status = 'error' AND time >= {literal(onset)}
+GROUP BY message ORDER BY spans DESC, message LIMIT 5"""
+        )
+        if rows and rows[0]["message"]:
+            ledger.claim(f"Its most frequent error: “{_short(rows[0]['message'])}” ({rows[0]['spans']} spans).", name)
+    fresh = sorted(top.templates, key=lambda t: (not t.serious, -t.after, t.text))[:1]
+    for template in fresh:
+        name, rows = ledger.run(
+            f"""SELECT severity, {TEMPLATE} AS template,
+  count(*) FILTER (WHERE time < {literal(onset)}) AS lines_before,
+  count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since, min(time) AS first_seen, min(body) AS example
+FROM log_records WHERE service = {quote(top.entity)} AND {TEMPLATE} = {quote(template.text)}
+GROUP BY ALL ORDER BY lines_since DESC LIMIT 5"""
+        )
+        if rows:
+            row = rows[0]
+            ledger.claim(
+                f"New in its log: “{_short(row['example'])}” ({row['lines_since']} lines since "
+                f"{clock(onset)}, {row['lines_before']} before).",
+                name,
+            )
+
+
+def _gauge_sql(found: Findings, service: str, names: Sequence[str]) -> str:
+    listed = ", ".join(quote(name) for name in names)
+    return f"""SELECT {_bucket(found)} AS time, name, round(avg(value), 3) AS mean, round(max(value), 3) AS peak
+FROM metric_points WHERE service = {quote(service)} AND name IN ({listed})
+GROUP BY ALL ORDER BY name, time LIMIT 40"""
+
+
+def _saturation(ledger: _Ledger, found: Findings, top: Candidate) -> None:
+    shift = top.saturated or next((shift for shift in top.shifts if not shift.restarts), None)
+    if shift is None:
+        return
+    name, _ = ledger.run(_gauge_sql(found, top.entity, [shift.name]))
+    since = clock(found.window.at(shift.since))
+    if shift.limit is None:
+        ledger.claim(
+            f"{shift.name} of {top.entity} left its range at {since}: usually {_figure(shift.usual)}, "
+            f"up to {_figure(shift.peak)} {shift.unit}.",
+            name,
+        )
+    else:
+        of = f"{shift.limit_name} = {_figure(shift.limit)}" if shift.limit_name != "1" else "its full share"
+        ledger.claim(
+            f"{shift.name} of {top.entity} reached its limit from {since} on: usually {_figure(shift.usual)}, "
+            f"up to {_figure(shift.peak)} of {of}.",
+            name,
+        )
+
+
+def _restarts(ledger: _Ledger, found: Findings, top: Candidate) -> None:
+    shift = top.restarted
+    if shift is not None:
+        name, _ = ledger.run(_gauge_sql(found, top.entity, [shift.name]))
+        text = f"{shift.name} of {top.entity} rose from {_figure(shift.usual)} to {_figure(shift.peak)}."
+        ledger.claim(text, name)
+
+
+def _trigger(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> Change | None:
+    """The change that best explains the onset: versions first, then what the log says; claims it."""
+    if not top.changes:
+        return None
+    order = {"version": 0, "event": 1, "log": 2, "instance": 3}
+    near = sorted(top.changes, key=lambda c: (order[c.kind], abs(c.at - onset), c.text))
+    change = near[0]
+    if change.kind == "version":
+        name, _ = ledger.run(_mark_sql(found, top.entity, ("resource_service_version",)))
+        ledger.claim(
+            f"{top.entity} changed its version from {change.before} to {change.after} at {clock(change.at)}, "
+            f"{_ago(change.at, onset)} the onset.",
+            name,
+        )
+    elif change.kind == "event":
+        name, _ = ledger.run(
+            f"SELECT time, reason, message FROM kubernetes_events WHERE service = {quote(top.entity)} "
+            "ORDER BY time LIMIT 20"
+        )
+        ledger.claim(f"Kubernetes reported for {top.entity}: {_short(change.text)}.", name)
+    elif change.kind == "log":
+        begin, end = change.at - 30_000_000_000, change.at + 30_000_000_000
+        name, _ = ledger.run(
+            f"""SELECT time, severity, body FROM log_records WHERE service = {quote(top.entity)}
+  AND time BETWEEN {literal(begin)} AND {literal(end)}
+  AND regexp_matches(body, {quote(_pattern(change.text))}) ORDER BY time LIMIT 10"""
+        )
+        ledger.claim(
+            f"The log of {top.entity} says at {clock(change.at)}, {_ago(change.at, onset)} the onset: "
+            f"“{_short(change.text)}”.",
+            name,
+        )
+    else:
+        marks = ("resource_k8s_pod_name", "resource_service_instance_id", "resource_process_pid")
+        name, _ = ledger.run(_mark_sql(found, top.entity, marks))
+        ledger.claim(f"{top.entity} got a new instance at {clock(change.at)}: {change.after}.", name)
+    return change
+
+
+def _ruled_out(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> None:
+    """Loud or changed services that are not the cause, so that nobody runs after them."""
+    loud = [
+        t
+        for t in found.templates
+        if t.service != top.entity and t.serious and t.before >= 20 and 0.5 <= t.growth <= 2.0
+    ]
+    if loud:
+        template = loud[0]
+        name, rows = ledger.run(
+            f"""SELECT count(*) FILTER (WHERE time < {literal(onset)}) AS lines_before,
+  count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since
+FROM log_records WHERE service = {quote(template.service)} AND {TEMPLATE} = {quote(template.text)}"""
+        )
+        ledger.claim(
+            f"Not the cause: {template.service} writes “{_short(template.sample)}” all the time "
+            f"({rows[0]['lines_before']} lines before, {rows[0]['lines_since']} since).",
+            name,
+        )
+    for change in found.changes:
+        near = abs(change.at - onset) <= 10 * found.window.width
+        if change.kind == "version" and change.service != top.entity and near:
+            bad = any(s.entity == change.service and s.episode.lasting for s in found.suspects)
+            if not bad and found.schema.has("spans"):
+                name, _ = ledger.run(_mark_sql(found, change.service, ("resource_service_version",)))
+                ledger.claim(
+                    f"Not the cause: {change.service} went from version {change.before} to {change.after} at "
+                    f"{clock(change.at)}, but does its own work as before.",
+                    name,
+                )
+                return
+
+
+# -- statements --------------------------------------------------------------------------------------------
+
+
+def _bucket(found: Findings) -> str:
+    """About 15 steps over the window, in whole seconds."""
+    seconds = max(1, round((found.window.end - found.window.start) / 15e9))
+    if seconds > 60:
+        seconds = 60 * round(seconds / 60)
+    return f"time_bucket(INTERVAL '{seconds} seconds', time)"
+
+
+def _served(found: Findings) -> str:
+    kinds = ", ".join(quote(kind) for kind in SERVED)
+    return f"kind IN ({kinds})" if found.schema.has("spans", "kind") else "true"
+
+
+def _timeline_sql(found: Findings, candidate: Candidate) -> str:
+    """How the candidate did over time, in the table that speaks of it."""
+    suspect = candidate.suspect
+    entity = quote(candidate.entity)
+    if suspect is None:
+        if candidate.shifts:
+            return _gauge_sql(found, candidate.entity, [candidate.shifts[0].name])
+        if found.schema.has("log_records", "severity", "service"):
+            return f"""SELECT {_bucket(found)} AS time, count(*) AS lines,
+  count(*) FILTER (WHERE severity IN ('ERROR', 'FATAL')) AS errors,
+  count(*) FILTER (WHERE severity = 'WARN') AS warnings
+FROM log_records WHERE service = {entity} GROUP BY 1 ORDER BY 1 LIMIT 20"""
+        return f"SELECT name, count(*) AS points FROM metric_points WHERE service = {entity} GROUP BY name LIMIT 20"
+    if suspect.how == "own":
+        where = f"service = {entity} AND {_served(found)}"
+    elif suspect.how == "called":
+        where = f"kind IN ('client', 'producer') AND ({peer_sql(found.services)}) = {entity}"
+    else:
+        where = f"service = {entity} AND kind IN ('client', 'producer') AND ({peer_sql(found.services)}) = "
+        where += quote(suspect.about)
+    return f"""SELECT {_bucket(found)} AS time, count(*) AS requests,
+  count(*) FILTER (WHERE status = 'error') AS errors,
+  round(quantile_cont(duration_ms, 0.5), 1) AS p50_ms, round(quantile_cont(duration_ms, 0.95), 1) AS p95_ms
+FROM spans WHERE {where} GROUP BY 1 ORDER BY 1 LIMIT 20"""
+
+
+def _around_sql(found: Findings, entity: str, begin: int, end: int) -> str:
+    margin = 4 * found.window.width
+    seconds = max(1, found.window.width // 1_000_000_000)
+    return f"""SELECT time_bucket(INTERVAL '{seconds} seconds', time) AS time, count(*) AS requests,
+  count(*) FILTER (WHERE status = 'error') AS errors, round(quantile_cont(duration_ms, 0.95), 1) AS p95_ms
+FROM spans WHERE {quote(entity)} IN (service, peer_service)
+  AND time BETWEEN {literal(begin - margin)} AND {literal(end + margin)} GROUP BY 1 ORDER BY 1 LIMIT 20"""
+
+
+def _compare_sql(found: Findings, onset: int) -> str:
+    at = literal(onset)
+    return f"""SELECT service, count(*) FILTER (WHERE time < {at}) AS requests_before,
+  count(*) FILTER (WHERE time >= {at}) AS requests_since,
+  round(100 * avg((status = 'error')::INT) FILTER (WHERE time < {at}), 1) AS error_pct_before,
+  round(100 * avg((status = 'error')::INT) FILTER (WHERE time >= {at}), 1) AS error_pct_since,
+  round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time < {at}), 1) AS p95_ms_before,
+  round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time >= {at}), 1) AS p95_ms_since
+FROM spans WHERE {_served(found)} GROUP BY service ORDER BY error_pct_since DESC NULLS LAST, service LIMIT 20"""
+
+
+def _own_time_sql(onset: int) -> str:
+    at = literal(onset)
+    return f"""WITH child AS (
+  SELECT trace_id, parent_span_id, sum(duration_ms) AS ms FROM spans GROUP BY trace_id, parent_span_id
+), own AS (
+  SELECT s.service, s.time, greatest(0, s.duration_ms - coalesce(child.ms, 0)) AS ms
+  FROM spans s LEFT JOIN child ON child.trace_id = s.trace_id AND child.parent_span_id = s.span_id
+  WHERE s.kind NOT IN ('client', 'producer')
+)
+SELECT service, round(quantile_cont(ms, 0.95) FILTER (WHERE time < {at}), 1) AS own_p95_before,
+  round(quantile_cont(ms, 0.95) FILTER (WHERE time >= {at}), 1) AS own_p95_since
+FROM own GROUP BY service ORDER BY own_p95_since - own_p95_before DESC NULLS LAST, service LIMIT 10"""
+
+
+def _mark_sql(found: Findings, service: str, columns: Sequence[str]) -> str:
+    """First and last sight of each version or instance of a service."""
+    for table in found.schema.timed(("spans", "log_records", "metric_points")):
+        column = found.schema.first(table, columns)
+        if column is not None:
+            return f"""SELECT {column} AS mark, min(time) AS first_seen, max(time) AS last_seen, count(*) AS records
+FROM {table} WHERE service = {quote(service)} GROUP BY 1 ORDER BY 2 LIMIT 20"""
+    return f"SELECT service FROM {found.schema.timed(('spans', 'log_records', 'metric_points'))[0]} LIMIT 1"
+
+
+# -- words -------------------------------------------------------------------------------------------------
+
+
+def _next_steps(found: Findings, top: Candidate, trigger: Change | None, onset: int) -> tuple[str, ...]:
+    steps = []
+    if trigger is not None and trigger.kind == "version":
+        steps.append(f"Roll {top.entity} back from {trigger.after} to {trigger.before}, or stop its rollout.")
+    elif trigger is not None and trigger.kind == "log":
+        steps.append(f"Undo or check what {top.entity} logged at {clock(trigger.at)}: {_short(trigger.text)}.")
+    if top.saturated is not None:
+        shift = top.saturated
+        steps.append(f"Find what holds {shift.name} of {top.entity} at its limit; raise the limit only as a stopgap.")
+    if top.restarted is not None:
+        steps.append(f"Read why the containers of {top.entity} ended (last state and exit code) and their memory.")
+    suspect = top.suspect
+    if suspect is not None and suspect.how == "called" and top.entity not in found.services:
+        steps.append(f"{top.entity} sends no telemetry of its own: look at it directly from {clock(onset)} on.")
+    elif suspect is not None and suspect.how == "caller":
+        steps.append(f"Compare how {top.entity} reaches {suspect.about} (host, timeout, credentials) with before.")
+    steps.append(f"Read the log of {top.entity} from {clock(onset - 120_000_000_000)} on.")
+    return tuple(steps)
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= 140 else line[:139] + "…"
+
+
+def _figure(value: float) -> str:
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _ago(at: int, onset: int) -> str:
+    seconds = (onset - at) // 1_000_000_000
+    return f"{seconds} s before" if seconds >= 0 else f"{-seconds} s after"
+
+
+def _pattern(text: str) -> str:
+    """A regular expression of a line's first words, without what may differ from line to line."""
+    words = [word for word in text.split()[:3] if word.isalpha()]
+    return words[0] if words else "."
