@@ -152,14 +152,15 @@ _WIDE = re.compile(r"\d{4}|\*|\{[^{}]*\{")
 def guard(sql: str, tables: Collection[str]) -> str:
     """The statement to run: `sql` without its last semicolon, operator names quoted. Else SqlRefused.
 
-    `tables` are the names that may be read; they are compared without case, as DuckDB does.
+    `tables` are the names that may be read; they are compared without case, as DuckDB does. A PIVOT without a list of
+    values comes back as it is: `hyve.sql.run` fills the values in and guards the outcome again.
     """
     text = _text(sql)
     allowed = {_fold(name) for name in tables}
     tree = _tree(text)
-    calls = _Walk(allowed, sorted(tables)).check(tree)
+    bare = _Walk(allowed, sorted(tables)).check(tree)
     _second_opinion(text, allowed)
-    return _quote_arguments(text, calls)
+    return text if is_dynamic_pivot(text) else _quote_arguments(text, bare)
 
 
 def _fold(name: str) -> str:
@@ -186,12 +187,17 @@ def _text(sql: str) -> str:
 
 
 _local = threading.local()
+_inherited: list[duckdb.DuckDBPyConnection] = []
+"""Connections of a forked process's parent: closing one here would wait for threads that only the parent has."""
 
 
 def _parser() -> duckdb.DuckDBPyConnection:
     """An empty locked database whose parser is asked; one for each thread, and anew after a fork."""
     connection: duckdb.DuckDBPyConnection | None = getattr(_local, "parser", None)
-    if connection is None or _local.process != os.getpid():
+    if connection is not None and _local.process != os.getpid():
+        _inherited.append(connection)
+        connection = None
+    if connection is None:
         connection = duckdb.connect(
             ":memory:", config={"enable_external_access": "false", "threads": 1, "memory_limit": "256MB"}
         )
@@ -302,7 +308,7 @@ class _Walk:
         if schema == "recurring" and not catalog and name in visible:
             return
         given = ".".join(part for part in (catalog, schema, str(node.get("table_name", ""))) if part)
-        raise SqlRefused(f"there is no table {given!r} in this request; the tables are: {self.listed()}")
+        raise self.no_table(given)
 
     def table_function(self, node: dict[str, Any], visible: frozenset[str]) -> None:
         call = node.get("function")
@@ -310,7 +316,7 @@ class _Walk:
             raise SqlRefused("this table function is not allowed; read from the tables: " + self.listed())
         name = _fold(str(call.get("function_name", "")))
         self.function(call, _TABLE_FUNCTIONS, "table function")
-        arguments = [argument.get("expression") or {} for argument in call.get("arguments") or ()]
+        arguments = call.get("arguments") or []
         if name in operators.NAMES:
             self.operator(name, arguments, visible)
         else:
@@ -318,7 +324,10 @@ class _Walk:
         self.value({key: child for key, child in node.items() if key not in ("function", "type")}, visible)
 
     def operator(self, name: str, arguments: list[dict[str, Any]], visible: frozenset[str]) -> None:
-        for position, argument in enumerate(arguments):
+        for position, item in enumerate(arguments):
+            argument = item.get("expression") or {}
+            if bool(item.get("name") or argument.get("alias")) != (position >= 2):
+                raise SqlRefused(f"{name.upper()} takes the table and the column first, the rest by name (k := 3)")
             if argument.get("class") == "COLUMN_REF" and len(argument.get("column_names") or ()) == 1:
                 given = str(argument["column_names"][0])
                 self.arguments.append(
@@ -330,15 +339,21 @@ class _Walk:
                 raise SqlRefused(
                     f"{name.upper()} takes names and numbers only, such as {name.upper()}('table', 'column')"
                 )
-            if position == 0 and _fold(given) not in self.allowed and _fold(given) not in visible:
-                raise SqlRefused(f"there is no table {given!r} in this request; the tables are: {self.listed()}")
+            if position == 0 and not self.readable(given, visible):
+                raise self.no_table(given)
+
+    def readable(self, name: str, visible: frozenset[str]) -> bool:
+        """Whether an operator may read `name`. It is a text there, and DuckDB would read dots in it as a path."""
+        return _fold(name) in self.allowed or (_fold(name) in visible and re.fullmatch(r"\w+", name) is not None)
+
+    def no_table(self, given: str) -> SqlRefused:
+        return SqlRefused(f"there is no table {given[:80]!r} in this request; the tables are: {self.listed()}")
 
     def function(self, node: dict[str, Any], allowed: frozenset[str], what: str) -> None:
         name = _fold(str(node["function_name"]))
         if name not in allowed:
-            raise SqlRefused(f"the {what} {name}() is not allowed; use plain SQL over: {self.listed()}")
-        # `column.upper()` is read as a qualified name too, so only the names of schemas and catalogs are
-        # refused.
+            raise SqlRefused(f"the {what} {name[:80]}() is not allowed; use plain SQL over: {self.listed()}")
+        # `column.upper()` is read as a qualified name too, so only names of schemas and catalogs are refused.
         path = [_fold(str(node.get(key) or "")) for key in ("catalog", "schema")]
         if _SCHEMAS.intersection(path):
             raise SqlRefused(f"write {name}() without a schema in front")
@@ -349,7 +364,7 @@ class _Walk:
                 raise SqlRefused(f"{name}() needs a format that is written out and not wider than 999")
 
     def listed(self) -> str:
-        return ", ".join(self.names[:20]) + (" ..." if len(self.names) > 20 else "") if self.names else "(none)"
+        return (", ".join(self.names[:20]) or "(none)") + (" ..." if len(self.names) > 20 else "")
 
 
 _WRITES = (
@@ -380,8 +395,7 @@ def _second_opinion(text: str, allowed: set[str]) -> None:
     ctes: set[str] = set()
     found: set[str] = set()
     for node in statements[0].walk():
-        # exp.Select is a DDL-free Query, but some sqlglot classes of reading statements inherit from DML or
-        # DDL.
+        # sqlglot counts some statements that read (a Subquery, a Select) among DML or DDL.
         if isinstance(node, _WRITES) and not isinstance(node, _READS):
             raise SqlRefused(f"{type(node).__name__.upper()} is not allowed; write one SELECT that only reads")
         if isinstance(node, exp.CTE):
@@ -390,7 +404,7 @@ def _second_opinion(text: str, allowed: set[str]) -> None:
             found.add(_fold(node.name))
     unknown = found - allowed - ctes
     if unknown:
-        raise SqlRefused(f"there is no table {min(unknown)!r} in this request")
+        raise SqlRefused(f"there is no table {min(unknown)[:80]!r} in this request")
 
 
 def _quote_arguments(text: str, arguments: list[_Argument]) -> str:

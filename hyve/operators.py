@@ -62,10 +62,8 @@ FROM spread"""
 OPERATORS: tuple[Operator, ...] = (
     Operator(
         "DETECT_ANOMALY",
-        "DETECT_ANOMALY('table', 'column', k := 3.5, top := 5)",
-        "one row: how many values of a numeric column lie more than k robust sigmas (median, MAD) from the "
-        "median (high, low), the bounds, and the `top` strongest points (row_id counts the table's rows from "
-        "1). Use it as FROM DETECT_ANOMALY('spans', 'duration_ms')",
+        "FROM DETECT_ANOMALY('table', 'column', k := 3.5, top := 5)",
+        "one row of robust outliers",
         _DETECT_ANOMALY,
     ),
 )

@@ -121,56 +121,27 @@ Decision = Direct | Query | Template
 
 
 def _tool(name: str, description: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    parameters = {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-    return {
-        "type": "function",
-        "function": {"name": name, "description": description, "parameters": parameters},
-    }
+    parameters = {"type": "object", "properties": properties, "required": required}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-_SQL = {"type": "string", "description": "one read-only DuckDB SELECT over the tables listed in the prompt"}
+_SQL = {"type": "string"}
+_MAPPING = {"type": "object", "properties": {"column": {"type": "string"}, "path": {"type": "string"}}}
+_FILL = {"type": "object", "properties": {"sql": _SQL, "mappings": {"type": "array", "items": _MAPPING}}}
 
+# Every request pays for these words: they say what is needed to make a call right, and nothing else.
 TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "query_datastore",
-        "Run one DuckDB SELECT over the full data (the prompt shows only a part of it) and get its rows. "
-        "It can be called once. Beside DuckDB's own functions there are:\n" + operators.describe(),
+        "Run one DuckDB SELECT over all data and get its rows. Extra: " + operators.describe(),
         {"sql": _SQL},
         ["sql"],
     ),
     _tool(
         "fill_template",
-        "Answer with a JSON document, such as a chart specification, whose data is filled in from the full "
-        "data. Write the document with empty data, and for each statement say where the columns of its rows go. "
-        "A path has dots between keys; (column) stands for that row's value of the column, as a key or an index "
-        "from 0: "
-        "series.(series_idx).data.(row_idx).y",
-        {
-            "template": {"type": "object", "description": "the document, its data left empty"},
-            "fills": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "sql": _SQL,
-                        "mappings": {
-                            "type": "array",
-                            "items": {
-                                "type": "object",
-                                "properties": {"column": {"type": "string"}, "path": {"type": "string"}},
-                                "required": ["column", "path"],
-                            },
-                        },
-                    },
-                    "required": ["sql", "mappings"],
-                },
-            },
-        },
+        "Answer with a JSON document whose empty data rows fill. A path has dots between keys; (column) is the row's "
+        "value as key or 0-based index: series.(series_idx).data.(_row_id).y",
+        {"template": {"type": "object"}, "fills": {"type": "array", "items": _FILL}},
         ["template", "fills"],
     ),
 )

@@ -226,12 +226,27 @@ def _table_lines(store: Datastore, table: Table, index: int, weight: float, word
         yield _Line(index, 1, i, weight * 1.3 / (1 + 0.15 * place), line, 1)
     if hidden > 0:
         yield _Line(index, 1, _PROFILED, 0.0, f"... ({hidden} more columns)", hidden)
+    example = _example(table, profile, ranked)
+    if example:
+        yield _Line(index, 3, 0, weight * 1.1, example)
     rows = _row_view(store, table, profile, ranked, words)
     if rows is None:
         return
     yield _Line(index, 2, -1, weight * 1.05, "rowid|" + "|".join(rows.columns))
     for place, (row, cells) in enumerate(rows.rows):
         yield _Line(index, 2, row, weight / (1 + 0.12 * place), f"{row}|" + "|".join(cells))
+
+
+def _example(table: Table, profile: list[ColumnView], ranked: list[int]) -> str:
+    """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
+    views = [profile[i] for i in ranked]
+    group = next((view for view in views if 1 < view.distinct <= 50 and view.column.type == "VARCHAR"), None)
+    if group is None or table.rows < 3:
+        return ""
+    number = next((view for view in views if view.numeric and view.distinct > 12), None)
+    label = quote(group.column.name)
+    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
+    return f"SELECT {label}, count(*) AS n{measure} FROM {quote(table.name)} GROUP BY {label} ORDER BY n DESC LIMIT 10"
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -400,7 +415,7 @@ def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: i
     kept: list[_Line] = []
     headed: set[int] = set()
     most = _names_that_fit(tables, rest, budget // 3)
-    spent = count_tokens(_others(tables, rest, most)) + 12
+    spent = count_tokens(_others(tables, rest, most)) + 20
     for line in lines:
         extra = 9 if line.section == 0 else 0  # a header may need a marker of cut rows and columns
         if (line.section == 0 or line.table in headed) and spent + line.cost + extra <= budget:
@@ -455,8 +470,11 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
         if left and tables[index].rows > 1:
             out.append(f"... ({left:,} more rows)")
     missing = sorted({line.table for line in lines} - set(by_table)) + rest
+    examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == 3]
     if missing:
         out.append(_others(tables, missing, most + len(missing) - len(rest)))
+    if examples:
+        out += ["Queries such as these see all rows:", *examples]
     return "\n".join(out)
 
 

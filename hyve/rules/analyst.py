@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hyve.diagnosis import Diagnosis
+from hyve.errors import SqlError
 from hyve.rules import calls as calling
 from hyve.rules import logs, report, resources
 from hyve.rules.calls import Calls, Suspect
@@ -26,6 +28,7 @@ from hyve.rules.resources import Shift
 from hyve.rules.schema import Schema, Store
 from hyve.rules.timeline import BUCKETS, Window
 
+T = TypeVar("T")
 TABLES = ("spans", "log_records", "metric_points")
 _LEAST_LLR = 8.0
 _CONCLUSIVE = 0.55
@@ -80,31 +83,42 @@ def analyse(store: Store, question: str = "", focus: Sequence[str] = ()) -> Diag
     if window is None:
         return report.nothing_to_read(store, tables)
     services = _services(store, tables)
-    calls = calling.read(store, schema, window, services)
-    suspects = calling.suspects(calls)
+    notes: list[str] = []
+
+    def read_or(default: T, what: str, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except SqlError as error:  # a table of the same name with other types, or too much data for the time limit
+            notes.append(f"The rules could not read {what}: {error}")
+            return default
+
+    def read_calls(window: Window) -> Calls:
+        return read_or(Calls(), "calls from spans", lambda: calling.read(store, schema, window))
+
+    suspects = calling.suspects(calls := read_calls(window))
     while (closer := _closer(window, suspects)) is not None:
         window = closer
-        calls = calling.read(store, schema, window, services)
-        suspects = calling.suspects(calls)
+        suspects = calling.suspects(calls := read_calls(window))
+    seen = window
     found = Findings(
-        window=window,
+        window=seen,
         schema=schema,
         services=services,
         focus=_focus(store, schema, services, calls, question, focus),
         calls=calls,
         suspects=suspects,
-        shifts=resources.read(store, schema, window),
-        templates=logs.templates(store, schema, window),
-        changes=logs.changes(store, schema, window),
+        shifts=read_or([], "metric points", lambda: resources.read(store, schema, seen)),
+        templates=read_or([], "log records", lambda: logs.templates(store, schema, seen)),
+        changes=read_or([], "changes", lambda: logs.changes(store, schema, seen)),
     )
     traced = bool(calls.own or calls.sent)
     candidates = _from_calls(found) if traced else _from_signals(found)
     _support(found, candidates, traced)
     candidates.sort(key=lambda candidate: (-candidate.score, candidate.start, candidate.entity))
-    _weigh(candidates, traced)
-    if candidates and candidates[0].confidence >= _CONCLUSIVE:
-        return report.conclusive(store, found, candidates)
-    return report.inconclusive(store, found, candidates)
+    _weigh(candidates, 0.97 if traced else 0.7 if schema.has("metric_points") else 0.6)
+    sure = bool(candidates) and candidates[0].confidence >= _CONCLUSIVE
+    write = report.conclusive if sure else report.inconclusive
+    return replace(write(store, found, candidates), notes=tuple(notes))
 
 
 def _window(store: Store, tables: list[str]) -> Window | None:
@@ -244,14 +258,18 @@ def _support(found: Findings, candidates: list[Candidate], traced: bool) -> None
         candidate.score *= 1.25 if candidate.changes else 1.0
 
 
-def _weigh(candidates: list[Candidate], traced: bool) -> None:
+def _weigh(candidates: list[Candidate], most: float) -> None:
+    """Confidence of each: how strong its trouble is, how far ahead of the next one, what else speaks for it. `most`
+    is the highest that the kind of data allows."""
     for index, candidate in enumerate(candidates):
         rival = candidates[1 - min(index, 1)].score if len(candidates) > 1 else 0.0
         margin = max(0.0, 1.0 - rival / candidate.score) if candidate.score > 0 else 0.0
         strength = candidate.suspect.episode.llr / 20 if candidate.suspect else candidate.score / 30
-        confidence = (0.32 if traced else 0.25) + 0.33 * (1 - math.exp(-strength)) + 0.18 * min(1.0, 1.5 * margin)
+        confidence = (
+            (0.32 if candidate.suspect else 0.25) + 0.33 * (1 - math.exp(-strength)) + 0.18 * min(1.0, 1.5 * margin)
+        )
         confidence += 0.06 if candidate.saturated else 0.0
         confidence += 0.06 if candidate.restarted else 0.0
         confidence += 0.06 if candidate.changes else 0.0
         confidence += 0.04 if candidate.templates else 0.0
-        candidate.confidence = round(min(0.97 if index == 0 else 0.5, confidence), 2)
+        candidate.confidence = round(min(most if index == 0 else 0.5, confidence), 2)

@@ -74,22 +74,35 @@ class Suspect:
     about: str = ""
 
 
-def peer_sql(services: list[str]) -> str:
-    """The SQL of the called one's name: a host name or address whose first label is a known service is that one."""
-    known = ", ".join(quote(name) for name in services) or "''"
-    stem = "split_part(split_part(peer_service, ':', 1), '.', 1)"
-    return f"CASE WHEN {stem} IN ({known}) THEN {stem} ELSE peer_service END"
+STEM = "split_part(split_part(peer_service, ':', 1), '.', 1)"
+"""The SQL of the first label of a called host name: `a` of `a.namespace.svc.cluster.local:8080`."""
 
 
-def read(store: Store, schema: Schema, window: Window, services: list[str]) -> Calls:
+def called_sql(schema: Schema, entity: str, services: list[str]) -> str:
+    """The SQL condition that a span calls an entity, by its service name or by a host name that starts with it."""
+    if not schema.has("spans", "peer_service"):
+        return "false"
+    if entity in services and entity.isprintable() and not {".", ":"} & set(entity):
+        return f"{STEM} = {quote(entity)}"
+    return f"peer_service = {quote(entity)}"
+
+
+def read(store: Store, schema: Schema, window: Window) -> Calls:
     """Counts of all calls, or empty ones where there are no usable spans."""
     calls = Calls()
     if not schema.has("spans", "time", "service", "duration_ms"):
         return calls
     column = schema.column
-    peer = peer_sql(services) if schema.has("spans", "peer_service") else "NULL::VARCHAR"
+    names = " UNION ".join(
+        f"SELECT service FROM {table} WHERE service IS NOT NULL"
+        for table in schema.timed(("spans", "log_records", "metric_points"))
+    )
+    peer = "NULL::VARCHAR"
+    if schema.has("spans", "peer_service"):
+        known = "(SELECT service FROM names)"
+        peer = f"CASE WHEN peer_service NOT IN {known} AND {STEM} IN {known} THEN {STEM} ELSE peer_service END"
     statement = f"""
-WITH s AS (
+WITH names AS ({names}), s AS (
   SELECT {column("spans", "trace_id")} AS trace, {column("spans", "span_id")} AS span,
     {column("spans", "parent_span_id")} AS parent, service, {column("spans", "name")} AS name,
     coalesce({column("spans", "kind")} IN ('client', 'producer'), false) AS calling, {peer} AS peer,
@@ -117,20 +130,23 @@ WITH s AS (
     2 * coalesce(usual.whole, rough.whole) + 5 AS limit_whole,
     1.5 * coalesce(usual.kids_ms, rough.kids_ms) + 5 AS limit_kids
   FROM own LEFT JOIN usual USING (caller, calling, entity, name) LEFT JOIN rough USING (calling, entity)
-)
+), counted AS (
 SELECT calling, caller, entity, bucket, count(*) AS n,
   count(*) FILTER (WHERE NOT (calling AND answered) AND (broke OR coalesce(ms > limit_ms, false))) AS bad,
   count(*) FILTER (WHERE calling AND answered AND broke AND coalesce(kids_ms <= limit_kids, true)) AS cut,
   count(*) FILTER (WHERE failed OR coalesce(whole > limit_whole, false)) AS felt
-FROM judged WHERE bucket BETWEEN 0 AND {BUCKETS - 1}
-GROUP BY ALL ORDER BY ALL LIMIT 10000"""
-    for calling, caller, entity, bucket, total, bad, cut, felt in store.query(statement).rows:
-        if calling:
-            calls.sent[caller, entity].add(bucket, total, bad)
-            calls.cut[caller, entity].add(bucket, total, cut)
-        else:
-            calls.own[entity].add(bucket, total, bad)
-            calls.felt[entity].add(bucket, total, felt)
+FROM judged WHERE bucket BETWEEN 0 AND {BUCKETS - 1} GROUP BY ALL
+)
+SELECT calling, caller, entity, list([bucket, n, bad, cut, felt] ORDER BY bucket) AS counts
+FROM counted GROUP BY ALL ORDER BY sum(n) DESC, caller, entity, calling LIMIT 5000"""
+    for calls_out, caller, entity, counts in store.query(statement).rows:
+        for bucket, total, bad, cut, felt in counts:
+            if calls_out:
+                calls.sent[caller, entity].add(bucket, total, bad)
+                calls.cut[caller, entity].add(bucket, total, cut)
+            else:
+                calls.own[entity].add(bucket, total, bad)
+                calls.felt[entity].add(bucket, total, felt)
     return calls
 
 

@@ -62,7 +62,7 @@ class Change:
 
 
 def templates(store: Store, schema: Schema, window: Window) -> list[Template]:
-    """The templates that occur at least five times, the most frequent first."""
+    """The templates that occur at least five times, those that grew most first."""
     if not schema.has("log_records", "time", "service", "body"):
         return []
     statement = f"""
@@ -74,7 +74,7 @@ WITH lines AS (
 SELECT service, severity, template, min(body) AS sample, count(*) FILTER (WHERE bucket < {BASE}) AS before,
   count(*) FILTER (WHERE bucket >= {BASE}) AS after, min(bucket) FILTER (WHERE bucket >= {BASE}) AS since,
   count(DISTINCT bucket) AS buckets
-FROM lines GROUP BY ALL HAVING count(*) >= 5 ORDER BY count(*) DESC, service, template LIMIT 1000"""
+FROM lines GROUP BY ALL HAVING count(*) >= 5 ORDER BY after - 3 * before DESC, service, template, severity LIMIT 1000"""
     return [
         Template(service, severity, text, sample, before, after, since if since is not None else 0, buckets)
         for service, severity, text, sample, before, after, since, buckets in store.query(statement).rows

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause
-from hyve.rules.calls import SERVED, peer_sql
+from hyve.errors import SqlError
+from hyve.rules import statements
+from hyve.rules.calls import called_sql
 from hyve.rules.logs import TEMPLATE, Change
 from hyve.rules.schema import Store
 from hyve.rules.timeline import clock, literal, quote, scan
@@ -31,15 +33,20 @@ class _Ledger:
         self.claims: list[Claim] = []
 
     def run(self, statement: str) -> tuple[str, list[dict[str, Any]]]:
-        """Runs a statement as evidence; its id and its rows by column."""
-        result = self.store.query(statement)
+        """Runs a statement as evidence; its id and its rows by column. One that fails gives "" and no rows, and a
+        claim that rests on it is not made."""
+        try:
+            result = self.store.query(statement)
+        except SqlError:
+            return "", []
         name = f"E{len(self.evidence) + 1}"
         rows = result.rows[:_ROWS]
         self.evidence.append(Evidence(name, statement, result.columns, rows, result.total_rows))
         return name, [dict(zip(result.columns, row, strict=True)) for row in rows]
 
     def claim(self, text: str, *evidence: str) -> None:
-        self.claims.append(Claim(text, evidence))
+        if all(evidence):
+            self.claims.append(Claim(text, evidence))
 
 
 def nothing_to_read(store: Store, tables: Sequence[str]) -> Diagnosis:
@@ -77,9 +84,12 @@ def conclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Di
     if top.restarted is not None:
         parts.append(f"Its restarts rose from {_figure(top.restarted.usual)} to {_figure(top.restarted.peak)}.")
     if trigger is not None:
-        parts.append(f"Just before, at {clock(trigger.at)}: {_short(trigger.text)}.")
+        when = _when(trigger.at, onset, found.window.width)
+        parts.append(f"Its nearest change, {when} at {clock(trigger.at)}: {_short(trigger.text)}.")
     else:
         parts.append("No change of it is visible just before.")
+    if top.suspect is None:
+        parts.append("There are no spans, so who only waits for whom can't be seen: take this with care.")
     if over:
         parts.append(f"The trouble seems to be over since {clock(found.window.at(top.end))}.")
     causes = []
@@ -87,7 +97,7 @@ def conclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Di
     causes.append(RootCause(top.entity, what, top.confidence, ids))
     for other in candidates[1:3]:
         if other.score >= 0.5 * top.score:
-            name, _ = ledger.run(_timeline_sql(found, other))
+            name, _ = ledger.run(statements.timeline_sql(found, other))
             text = f"{other.entity} also went bad at about {clock(found.window.at(other.start))}"
             ledger.claim(f"{text}, but explains less.", name)
             causes.append(RootCause(other.entity, text, other.confidence, (name,)))
@@ -109,7 +119,7 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
     steps = ["Look again with data from a longer time before the alert."]
     if candidates:
         top = candidates[0]
-        name, _ = ledger.run(_timeline_sql(found, top))
+        name, _ = ledger.run(statements.timeline_sql(found, top))
         text = f"{top.entity} changed at about {clock(found.window.at(top.start))}, but too little to blame it"
         ledger.claim(f"{text} (confidence {top.confidence:.2f}).", name)
         parts.append(f"{text}.")
@@ -117,7 +127,7 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
     blips = [s for s in found.suspects if not s.episode.lasting and s.episode.llr >= 5][:3]
     for blip in blips[: 1 if not candidates else 0]:
         begin, end = found.window.at(blip.episode.start), found.window.at(blip.episode.end)
-        name, rows = ledger.run(_around_sql(found, blip.entity, begin, end))
+        name, rows = ledger.run(statements.around_sql(found, blip.entity, begin, end))
         text = (
             f"{blip.entity} had a short blip from {clock(begin)} to {clock(end)} ({blip.episode.bad} bad requests) "
             f"and was as usual afterwards"
@@ -126,7 +136,7 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
         parts.append(f"{text}; an alert at that time was on this.")
         steps.insert(0, f"Nothing to do now; if {blip.entity} blips again, look at its own log at {clock(begin)}.")
     if found.schema.has("spans", "service", "duration_ms", "status"):
-        name, rows = ledger.run(_compare_sql(found, middle))
+        name, rows = ledger.run(statements.compare_sql(found, middle))
         worst = next((row for row in rows if row["error_pct_since"] is not None), None)
         if worst is not None:
             ledger.claim(
@@ -153,7 +163,7 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
 def _trouble(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> str:
     """What went wrong at the candidate, as a clause; claims it."""
     suspect = top.suspect
-    name, rows = ledger.run(_timeline_sql(found, top))
+    name, rows = ledger.run(statements.timeline_sql(found, top))
     if suspect is None:
         what = f"its log or gauges changed at about {clock(onset)} and stayed so"
         ledger.claim(f"At {top.entity} {what}.", name)
@@ -163,12 +173,13 @@ def _trouble(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> st
     if suspect.how == "own":
         what = f"since {clock(onset)} {share} of its requests fail or get slow inside of it"
         ledger.claim(f"{top.entity}: {what}, not counting what it waits for.", name)
-        extra, rows = ledger.run(_own_time_sql(onset))
+        extra, rows = ledger.run(statements.own_time_sql(onset))
         mine = next((row for row in rows if row["service"] == top.entity), None)
         if mine is not None and mine["own_p95_before"] is not None and mine["own_p95_since"] is not None:
+            most = ", the largest rise of all services" if mine is rows[0] and len(rows) > 1 else ""
             ledger.claim(
                 f"The time that {top.entity} itself takes (p95, without its calls) went from "
-                f"{mine['own_p95_before']} to {mine['own_p95_since']} ms, more than that of what it calls.",
+                f"{mine['own_p95_before']} to {mine['own_p95_since']} ms{most}.",
                 extra,
             )
     elif suspect.how == "called":
@@ -198,7 +209,7 @@ def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> lis
             if episode is not None and episode.llr >= 5 and episode.end > top.start:
                 felt.append((episode.start, service))
     victims = [service for _, service in sorted(felt)]
-    name, rows = ledger.run(_compare_sql(found, onset))
+    name, rows = ledger.run(statements.compare_sql(found, onset))
     if victims:
         hurt = {row["service"]: row for row in rows}
         figures = [
@@ -210,8 +221,7 @@ def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> lis
         if figures:
             ledger.claim(f"Its callers suffer: {'; '.join(figures)}.", name)
     if found.schema.has("spans", "peer_service", "kind", "status"):
-        peer = peer_sql(found.services)
-        known = "peer_service" if top.entity in found.services else peer
+        called = called_sql(found.schema, top.entity, found.services)
         edge, rows = ledger.run(
             f"""SELECT service AS caller, count(*) FILTER (WHERE time < {literal(onset)}) AS calls_before,
   count(*) FILTER (WHERE time >= {literal(onset)}) AS calls_since,
@@ -219,7 +229,7 @@ def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> lis
   count(*) FILTER (WHERE time >= {literal(onset)} AND status = 'error') AS errors_since,
   round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time < {literal(onset)}), 1) AS p95_ms_before,
   round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time >= {literal(onset)}), 1) AS p95_ms_since
-FROM spans WHERE kind IN ('client', 'producer') AND {known} = {quote(top.entity)}
+FROM spans WHERE kind IN ('client', 'producer') AND {called}
 GROUP BY service ORDER BY errors_since DESC, service LIMIT 10"""
         )
         if rows:
@@ -231,23 +241,24 @@ GROUP BY service ORDER BY errors_since DESC, service LIMIT 10"""
 def _errors(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> None:
     if top.suspect is not None and found.schema.has("spans", "status", "status_message"):
         where = f"service = {quote(top.entity)}"
-        if top.suspect.how == "called" and found.schema.has("spans", "peer_service"):
-            where = f"(service = {quote(top.entity)} OR peer_service = {quote(top.entity)})"
+        if top.suspect.how == "called":
+            where = f"({where} OR {called_sql(found.schema, top.entity, found.services)})"
         name, rows = ledger.run(
             f"""SELECT regexp_replace(status_message, '[0-9]+', '#', 'g') AS message, count(*) AS spans,
   min(time) AS first_seen, max(time) AS last_seen
 FROM spans WHERE {where} AND status = 'error' AND time >= {literal(onset)}
 GROUP BY message ORDER BY spans DESC, message LIMIT 5"""
         )
-        if rows and rows[0]["message"]:
+        if rows and rows[0]["message"] and rows[0]["spans"] >= 3:
             ledger.claim(f"Its most frequent error: “{_short(rows[0]['message'])}” ({rows[0]['spans']} spans).", name)
     fresh = sorted(top.templates, key=lambda t: (not t.serious, -t.after, t.text))[:1]
     for template in fresh:
         name, rows = ledger.run(
-            f"""SELECT severity, {TEMPLATE} AS template,
+            f"""SELECT severity, left({TEMPLATE}, 200) AS template,
   count(*) FILTER (WHERE time < {literal(onset)}) AS lines_before,
-  count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since, min(time) AS first_seen, min(body) AS example
-FROM log_records WHERE service = {quote(top.entity)} AND {TEMPLATE} = {quote(template.text)}
+  count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since, min(time) AS first_seen,
+  left(min(body), 300) AS example
+FROM log_records WHERE service = {quote(top.entity)} AND {statements.like(template.text)}
 GROUP BY ALL ORDER BY lines_since DESC LIMIT 5"""
         )
         if rows:
@@ -259,18 +270,12 @@ GROUP BY ALL ORDER BY lines_since DESC LIMIT 5"""
             )
 
 
-def _gauge_sql(found: Findings, service: str, names: Sequence[str]) -> str:
-    listed = ", ".join(quote(name) for name in names)
-    return f"""SELECT {_bucket(found)} AS time, name, round(avg(value), 3) AS mean, round(max(value), 3) AS peak
-FROM metric_points WHERE service = {quote(service)} AND name IN ({listed})
-GROUP BY ALL ORDER BY name, time LIMIT 40"""
-
-
 def _saturation(ledger: _Ledger, found: Findings, top: Candidate) -> None:
-    shift = top.saturated or next((shift for shift in top.shifts if not shift.restarts), None)
-    if shift is None:
+    moved = [shift for shift in top.shifts if not shift.restarts]
+    if not moved:
         return
-    name, _ = ledger.run(_gauge_sql(found, top.entity, [shift.name]))
+    shift = top.saturated or max(moved, key=lambda s: (s.peak / max(s.usual, 0.05 * s.peak, 1e-9), s.name))
+    name, _ = ledger.run(statements.gauge_sql(found, top.entity, [shift.name]))
     since = clock(found.window.at(shift.since))
     if shift.limit is None:
         ledger.claim(
@@ -290,7 +295,7 @@ def _saturation(ledger: _Ledger, found: Findings, top: Candidate) -> None:
 def _restarts(ledger: _Ledger, found: Findings, top: Candidate) -> None:
     shift = top.restarted
     if shift is not None:
-        name, _ = ledger.run(_gauge_sql(found, top.entity, [shift.name]))
+        name, _ = ledger.run(statements.gauge_sql(found, top.entity, [shift.name]))
         text = f"{shift.name} of {top.entity} rose from {_figure(shift.usual)} to {_figure(shift.peak)}."
         ledger.claim(text, name)
 
@@ -300,13 +305,13 @@ def _trigger(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> Ch
     if not top.changes:
         return None
     order = {"version": 0, "event": 1, "log": 2, "instance": 3}
-    near = sorted(top.changes, key=lambda c: (order[c.kind], abs(c.at - onset), c.text))
-    change = near[0]
+    width = found.window.width
+    change = min(top.changes, key=lambda c: (c.at > onset + width, order[c.kind], abs(c.at - onset), c.text))
+    when = _when(change.at, onset, width)
     if change.kind == "version":
-        name, _ = ledger.run(_mark_sql(found, top.entity, ("resource_service_version",)))
+        name, _ = ledger.run(statements.mark_sql(found, top.entity, ("resource_service_version",)))
         ledger.claim(
-            f"{top.entity} changed its version from {change.before} to {change.after} at {clock(change.at)}, "
-            f"{_ago(change.at, onset)} the onset.",
+            f"{top.entity} changed its version from {change.before} to {change.after} at {clock(change.at)}, {when}.",
             name,
         )
     elif change.kind == "event":
@@ -323,13 +328,12 @@ def _trigger(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> Ch
   AND regexp_matches(body, {quote(_pattern(change.text))}) ORDER BY time LIMIT 10"""
         )
         ledger.claim(
-            f"The log of {top.entity} says at {clock(change.at)}, {_ago(change.at, onset)} the onset: "
-            f"“{_short(change.text)}”.",
+            f"The log of {top.entity} says at {clock(change.at)}, {when}: “{_short(change.text)}”.",
             name,
         )
     else:
         marks = ("resource_k8s_pod_name", "resource_service_instance_id", "resource_process_pid")
-        name, _ = ledger.run(_mark_sql(found, top.entity, marks))
+        name, _ = ledger.run(statements.mark_sql(found, top.entity, marks))
         ledger.claim(f"{top.entity} got a new instance at {clock(change.at)}: {change.after}.", name)
     return change
 
@@ -346,7 +350,7 @@ def _ruled_out(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> 
         name, rows = ledger.run(
             f"""SELECT count(*) FILTER (WHERE time < {literal(onset)}) AS lines_before,
   count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since
-FROM log_records WHERE service = {quote(template.service)} AND {TEMPLATE} = {quote(template.text)}"""
+FROM log_records WHERE service = {quote(template.service)} AND {statements.like(template.text)}"""
         )
         ledger.claim(
             f"Not the cause: {template.service} writes “{_short(template.sample)}” all the time "
@@ -358,99 +362,13 @@ FROM log_records WHERE service = {quote(template.service)} AND {TEMPLATE} = {quo
         if change.kind == "version" and change.service != top.entity and near:
             bad = any(s.entity == change.service and s.episode.lasting for s in found.suspects)
             if not bad and found.schema.has("spans"):
-                name, _ = ledger.run(_mark_sql(found, change.service, ("resource_service_version",)))
+                name, _ = ledger.run(statements.mark_sql(found, change.service, ("resource_service_version",)))
                 ledger.claim(
                     f"Not the cause: {change.service} went from version {change.before} to {change.after} at "
                     f"{clock(change.at)}, but does its own work as before.",
                     name,
                 )
                 return
-
-
-# -- statements --------------------------------------------------------------------------------------------
-
-
-def _bucket(found: Findings) -> str:
-    """About 15 steps over the window, in whole seconds."""
-    seconds = max(1, round((found.window.end - found.window.start) / 15e9))
-    if seconds > 60:
-        seconds = 60 * round(seconds / 60)
-    return f"time_bucket(INTERVAL '{seconds} seconds', time)"
-
-
-def _served(found: Findings) -> str:
-    kinds = ", ".join(quote(kind) for kind in SERVED)
-    return f"kind IN ({kinds})" if found.schema.has("spans", "kind") else "true"
-
-
-def _timeline_sql(found: Findings, candidate: Candidate) -> str:
-    """How the candidate did over time, in the table that speaks of it."""
-    suspect = candidate.suspect
-    entity = quote(candidate.entity)
-    if suspect is None:
-        if candidate.shifts:
-            return _gauge_sql(found, candidate.entity, [candidate.shifts[0].name])
-        if found.schema.has("log_records", "severity", "service"):
-            return f"""SELECT {_bucket(found)} AS time, count(*) AS lines,
-  count(*) FILTER (WHERE severity IN ('ERROR', 'FATAL')) AS errors,
-  count(*) FILTER (WHERE severity = 'WARN') AS warnings
-FROM log_records WHERE service = {entity} GROUP BY 1 ORDER BY 1 LIMIT 20"""
-        return f"SELECT name, count(*) AS points FROM metric_points WHERE service = {entity} GROUP BY name LIMIT 20"
-    if suspect.how == "own":
-        where = f"service = {entity} AND {_served(found)}"
-    elif suspect.how == "called":
-        where = f"kind IN ('client', 'producer') AND ({peer_sql(found.services)}) = {entity}"
-    else:
-        where = f"service = {entity} AND kind IN ('client', 'producer') AND ({peer_sql(found.services)}) = "
-        where += quote(suspect.about)
-    return f"""SELECT {_bucket(found)} AS time, count(*) AS requests,
-  count(*) FILTER (WHERE status = 'error') AS errors,
-  round(quantile_cont(duration_ms, 0.5), 1) AS p50_ms, round(quantile_cont(duration_ms, 0.95), 1) AS p95_ms
-FROM spans WHERE {where} GROUP BY 1 ORDER BY 1 LIMIT 20"""
-
-
-def _around_sql(found: Findings, entity: str, begin: int, end: int) -> str:
-    margin = 4 * found.window.width
-    seconds = max(1, found.window.width // 1_000_000_000)
-    return f"""SELECT time_bucket(INTERVAL '{seconds} seconds', time) AS time, count(*) AS requests,
-  count(*) FILTER (WHERE status = 'error') AS errors, round(quantile_cont(duration_ms, 0.95), 1) AS p95_ms
-FROM spans WHERE {quote(entity)} IN (service, peer_service)
-  AND time BETWEEN {literal(begin - margin)} AND {literal(end + margin)} GROUP BY 1 ORDER BY 1 LIMIT 20"""
-
-
-def _compare_sql(found: Findings, onset: int) -> str:
-    at = literal(onset)
-    return f"""SELECT service, count(*) FILTER (WHERE time < {at}) AS requests_before,
-  count(*) FILTER (WHERE time >= {at}) AS requests_since,
-  round(100 * avg((status = 'error')::INT) FILTER (WHERE time < {at}), 1) AS error_pct_before,
-  round(100 * avg((status = 'error')::INT) FILTER (WHERE time >= {at}), 1) AS error_pct_since,
-  round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time < {at}), 1) AS p95_ms_before,
-  round(quantile_cont(duration_ms, 0.95) FILTER (WHERE time >= {at}), 1) AS p95_ms_since
-FROM spans WHERE {_served(found)} GROUP BY service ORDER BY error_pct_since DESC NULLS LAST, service LIMIT 20"""
-
-
-def _own_time_sql(onset: int) -> str:
-    at = literal(onset)
-    return f"""WITH child AS (
-  SELECT trace_id, parent_span_id, sum(duration_ms) AS ms FROM spans GROUP BY trace_id, parent_span_id
-), own AS (
-  SELECT s.service, s.time, greatest(0, s.duration_ms - coalesce(child.ms, 0)) AS ms
-  FROM spans s LEFT JOIN child ON child.trace_id = s.trace_id AND child.parent_span_id = s.span_id
-  WHERE s.kind NOT IN ('client', 'producer')
-)
-SELECT service, round(quantile_cont(ms, 0.95) FILTER (WHERE time < {at}), 1) AS own_p95_before,
-  round(quantile_cont(ms, 0.95) FILTER (WHERE time >= {at}), 1) AS own_p95_since
-FROM own GROUP BY service ORDER BY own_p95_since - own_p95_before DESC NULLS LAST, service LIMIT 10"""
-
-
-def _mark_sql(found: Findings, service: str, columns: Sequence[str]) -> str:
-    """First and last sight of each version or instance of a service."""
-    for table in found.schema.timed(("spans", "log_records", "metric_points")):
-        column = found.schema.first(table, columns)
-        if column is not None:
-            return f"""SELECT {column} AS mark, min(time) AS first_seen, max(time) AS last_seen, count(*) AS records
-FROM {table} WHERE service = {quote(service)} GROUP BY 1 ORDER BY 2 LIMIT 20"""
-    return f"SELECT service FROM {found.schema.timed(('spans', 'log_records', 'metric_points'))[0]} LIMIT 1"
 
 
 # -- words -------------------------------------------------------------------------------------------------
@@ -460,7 +378,7 @@ def _next_steps(found: Findings, top: Candidate, trigger: Change | None, onset: 
     steps = []
     if trigger is not None and trigger.kind == "version":
         steps.append(f"Roll {top.entity} back from {trigger.after} to {trigger.before}, or stop its rollout.")
-    elif trigger is not None and trigger.kind == "log":
+    elif trigger is not None and trigger.kind == "log" and trigger.at <= onset + found.window.width:
         steps.append(f"Undo or check what {top.entity} logged at {clock(trigger.at)}: {_short(trigger.text)}.")
     if top.saturated is not None:
         shift = top.saturated
@@ -491,9 +409,12 @@ def _figure(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _ago(at: int, onset: int) -> str:
+def _when(at: int, onset: int, width: int) -> str:
+    """How a change lies to the onset, which is known to one bucket."""
     seconds = (onset - at) // 1_000_000_000
-    return f"{seconds} s before" if seconds >= 0 else f"{-seconds} s after"
+    if abs(onset - at) <= width or 0 <= at - onset <= 2 * width:
+        return "at the onset"
+    return f"{seconds} s before the onset" if seconds >= 0 else f"{-seconds} s after the onset"
 
 
 def _pattern(text: str) -> str:

@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,12 +18,16 @@ from datetime import UTC, datetime, timedelta
 BUCKETS = 60
 BASE = 15
 _LASTING = 4.0
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quote(text: str) -> str:
-    """A text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
+    """A text as an SQL literal; characters that no statement may hold (ANSI escapes in a log line) by their code."""
+    plain = "'" + text.replace("'", "''") + "'"
+    if _CONTROL.search(plain) is None:
+        return plain
+    return "concat(" + _CONTROL.sub(lambda found: f"', chr({ord(found.group())}), '", plain) + ")"
 
 
 @dataclass(frozen=True)

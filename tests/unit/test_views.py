@@ -178,3 +178,16 @@ def test_same_input_same_bytes(value: list[object], question: str) -> None:
     text = json.dumps([*value, {"end": 1}])
     one, two = (hyve.view(text, question=question, budget=1500) for _ in range(2))
     assert one.messages == two.messages
+
+
+def test_example_queries_are_of_this_schema_and_run() -> None:
+    """H24: few-shot queries at the tail of the data, only where something was cut."""
+    value = orders(3000)
+    text = hyve.view(json.dumps(value), question="?", budget=2000).text
+    tail = text.split("Queries such as these see all rows:\n")[1].split("\n\n# Question")[0]
+    with hyve.Datastore.from_text(json.dumps(value)) as store:
+        (statement,) = tail.split("\n")
+        result = store.query(statement)
+    assert result.columns == ("service", "n", "mean")
+    assert sum(row[1] for row in result.rows) == 3000
+    assert "Queries such as" not in hyve.view('[{"a": 1}]', question="?").text
