@@ -27,9 +27,10 @@ Answer; or call query_datastore once, then answer; or call fill_template for cha
 support, reply {"tool": name, "arguments": {...}}."""
 
 ASK = {
-    "diagnosis": """Answer in JSON only: {"status": "conclusive|inconclusive", "summary": "", "root_causes": [{"entity": \
-"", "summary": "", "confidence": 0.0, "evidence": ["SELECT ..."]}], "claims": [{"text": "", "evidence": ["SELECT ..."]}], \
-"next_steps": [""]}. Evidence is run; without rows a claim does not count. Weak evidence: inconclusive.""",
+    "diagnosis": """Answer in JSON only: {"status": "conclusive|inconclusive", "summary": "", "root_causes": \
+[{"entity": "", "summary": "", "confidence": 0.0, "evidence": ["SELECT ..."]}], "claims": [{"text": "", "evidence": \
+["SELECT ..."]}], "next_steps": [""]}. Evidence is run; without rows a claim does not count. Weak evidence: \
+inconclusive.""",
     "answer": "Answer the question, shortly.",
 }
 
