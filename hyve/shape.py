@@ -262,8 +262,18 @@ class _Shredder:
                 if key not in found:
                     found[key] = self.node(table, (*path, key), rows, [value[key] for value in values], derived)
         else:
-            for key in dict.fromkeys(key for keys in distinct for key in keys):
-                picks = [i for i, value in enumerate(values) if key in value]
+            numbers = {keys: number for number, keys in enumerate(distinct)}
+            owned = [numbers[keys] for keys in keysets]
+            holders: dict[Any, list[int]] = {}
+            for keys, number in numbers.items():
+                for key in keys:
+                    holders.setdefault(key, []).append(number)
+            picked: dict[frozenset[int], list[int]] = {}  # keys that the same records have share their picks
+            for key, having in holders.items():
+                wanted = frozenset(having)
+                if wanted not in picked:
+                    picked[wanted] = [i for i, number in enumerate(owned) if number in wanted]
+                picks = picked[wanted]
                 picked_rows = [rows[i] for i in picks]
                 found[key] = self.node(table, (*path, key), picked_rows, [values[i][key] for i in picks], derived)
         return self.signatures(keysets, distinct, found)
@@ -274,11 +284,16 @@ class _Shredder:
         if not any(isinstance(signature, list) for signature in found.values()):
             made = {keys: self.intern(("o", tuple((key, found[key]) for key in keys))) for keys in distinct}
             return next(iter(made.values())) if len(made) == 1 else [made[keys] for keys in keysets]
-        streams = {
-            key: iter(signature) if isinstance(signature, list) else _forever(signature)
-            for key, signature in found.items()
-        }
-        return [self.intern(("o", tuple((key, next(streams[key])) for key in keys))) for keys in keysets]
+        varying = {key: iter(signature) for key, signature in found.items() if isinstance(signature, list)}
+        known: dict[Any, Signature] = {}
+        signatures = []
+        for keys in keysets:
+            codes = {key: next(varying[key]) for key in keys if key in varying}
+            case = (keys, *codes.values())
+            if case not in known:
+                known[case] = self.intern(("o", tuple((key, codes.get(key, found[key])) for key in keys)))
+            signatures.append(known[case])
+        return signatures
 
     def intern(self, signature: Signature) -> Signature:
         return self.interned.setdefault(signature, signature)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hyve.formats import alertmanager, loki, otlp, prometheus, wire
+from hyve.formats import alertmanager, kubernetes, loki, otlp, prometheus, wire, zipkin
 from hyve.formats.scalars import Relations
 from hyve.formats.wire import RELATION, Record
 
@@ -20,6 +20,8 @@ RECOGNISERS: tuple[Callable[[Any], Relations | None], ...] = (
     alertmanager.recognise,
     prometheus.recognise,
     loki.recognise,
+    zipkin.recognise,
+    kubernetes.recognise,
 )
 
 

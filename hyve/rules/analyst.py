@@ -126,7 +126,12 @@ def _window(store: Store, tables: list[str]) -> Window | None:
     if not tables:
         return None
     times = " UNION ALL ".join(f"SELECT epoch_ns(time) AS t FROM {table} WHERE time IS NOT NULL" for table in tables)
-    statement = f"SELECT quantile_disc(t, 0.0005) AS first, quantile_disc(t, 0.9995) AS last, count(*) FROM ({times})"
+    statement = f"""
+WITH times AS ({times}), middle AS (
+  SELECT quantile_disc(t, 0.05) AS low, quantile_disc(t, 0.95) AS high FROM times
+)
+SELECT min(t) AS first, max(t) AS last, count(*) AS n FROM times, middle
+WHERE t BETWEEN low - (high - low) AND high + (high - low)"""
     first, last, rows = store.query(statement).rows[0]
     if not rows or first is None or last - first < 10_000_000_000:
         return None

@@ -8,6 +8,7 @@ spread and what changed before; next steps are concrete.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause
@@ -24,29 +25,40 @@ if TYPE_CHECKING:
 _ROWS = 20
 
 
-class _Ledger:
-    """Statements that were run, in order, and the claims made from them."""
+class _Case:
+    """Statements that were run, and the claims made from them. Only what a claim cites becomes evidence, numbered in
+    the order of the claims."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.evidence: list[Evidence] = []
         self.claims: list[Claim] = []
 
-    def run(self, statement: str) -> tuple[str, list[dict[str, Any]]]:
-        """Runs a statement as evidence; its id and its rows by column. One that fails gives "" and no rows, and a
+    def run(self, statement: str) -> tuple[Evidence | None, list[dict[str, Any]]]:
+        """Runs a statement; what came back, and its rows by column. One that fails gives None and no rows, and a
         claim that rests on it is not made."""
         try:
             result = self.store.query(statement)
         except SqlError:
-            return "", []
-        name = f"E{len(self.evidence) + 1}"
+            return None, []
         rows = result.rows[:_ROWS]
-        self.evidence.append(Evidence(name, statement, result.columns, rows, result.total_rows))
-        return name, [dict(zip(result.columns, row, strict=True)) for row in rows]
+        proof = Evidence("", statement, result.columns, rows, result.total_rows)
+        return proof, [dict(zip(result.columns, row, strict=True)) for row in rows]
 
-    def claim(self, text: str, *evidence: str) -> None:
-        if all(evidence):
-            self.claims.append(Claim(text, evidence))
+    def claim(self, text: str, *proofs: Evidence | None) -> tuple[str, ...]:
+        """Makes a claim; the ids of its evidence."""
+        if not proofs or any(proof is None or not proof.rows for proof in proofs):
+            return ()
+        ids = tuple(self._cite(proof) for proof in proofs if proof is not None)
+        self.claims.append(Claim(text, ids))
+        return ids
+
+    def _cite(self, proof: Evidence) -> str:
+        known = next((evidence.id for evidence in self.evidence if evidence.sql == proof.sql), None)
+        if known is None:
+            known = f"E{len(self.evidence) + 1}"
+            self.evidence.append(replace(proof, id=known))
+        return known
 
 
 def nothing_to_read(store: Store, tables: Sequence[str]) -> Diagnosis:
@@ -65,15 +77,15 @@ def nothing_to_read(store: Store, tables: Sequence[str]) -> Diagnosis:
 
 def conclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Diagnosis:
     """The diagnosis that names the first candidate."""
-    ledger, top = _Ledger(store), candidates[0]
+    case, top = _Case(store), candidates[0]
     onset = found.window.at(top.start)
-    what = _trouble(ledger, found, top, onset)
-    spread = _spread(ledger, found, top, onset)
-    _errors(ledger, found, top, onset)
-    _saturation(ledger, found, top)
-    _restarts(ledger, found, top)
-    trigger = _trigger(ledger, found, top, onset)
-    _ruled_out(ledger, found, top, onset)
+    what = _trouble(case, found, top, onset)
+    spread = _spread(case, found, top, onset)
+    _errors(case, found, top, onset)
+    _saturation(case, found, top)
+    _restarts(case, found, top)
+    trigger = _trigger(case, found, top, onset)
+    _ruled_out(case, found, top, onset)
     over = found.window.at(top.end) < found.window.end - 3 * found.window.width
     parts = [f"{top.entity} is the likely cause: {what}."]
     if spread:
@@ -93,53 +105,53 @@ def conclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Di
     if over:
         parts.append(f"The trouble seems to be over since {clock(found.window.at(top.end))}.")
     causes = []
-    ids = tuple(dict.fromkeys(name for claim in ledger.claims[:4] for name in claim.evidence))
+    ids = tuple(dict.fromkeys(name for claim in case.claims[:4] for name in claim.evidence))
     causes.append(RootCause(top.entity, what, top.confidence, ids))
     for other in candidates[1:3]:
         if other.score >= 0.5 * top.score:
-            name, _ = ledger.run(statements.timeline_sql(found, other))
+            name, _ = case.run(statements.timeline_sql(found, other))
             text = f"{other.entity} also went bad at about {clock(found.window.at(other.start))}"
-            ledger.claim(f"{text}, but explains less.", name)
-            causes.append(RootCause(other.entity, text, other.confidence, (name,)))
+            proof = case.claim(f"{text}, but explains less.", name)
+            causes.append(RootCause(other.entity, text, other.confidence, proof))
     return Diagnosis(
         status="conclusive",
         summary=" ".join(parts),
         root_causes=tuple(causes),
-        claims=tuple(ledger.claims),
-        evidence=tuple(ledger.evidence),
+        claims=tuple(case.claims),
+        evidence=tuple(case.evidence),
         next_steps=_next_steps(found, top, trigger, onset),
     )
 
 
 def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Diagnosis:
     """The answer where nothing that lasts stands out."""
-    ledger = _Ledger(store)
+    case = _Case(store)
     middle = (found.window.start + found.window.end) // 2
     parts = ["Nothing that lasts stands out in this window."]
     steps = ["Look again with data from a longer time before the alert."]
     if candidates:
         top = candidates[0]
-        name, _ = ledger.run(statements.timeline_sql(found, top))
+        name, _ = case.run(statements.timeline_sql(found, top))
         text = f"{top.entity} changed at about {clock(found.window.at(top.start))}, but too little to blame it"
-        ledger.claim(f"{text} (confidence {top.confidence:.2f}).", name)
+        case.claim(f"{text} (confidence {top.confidence:.2f}).", name)
         parts.append(f"{text}.")
         steps.insert(0, f"Watch {top.entity}; if it gets worse, ask again with newer data.")
     blips = [s for s in found.suspects if not s.episode.lasting and s.episode.llr >= 5][:3]
     for blip in blips[: 1 if not candidates else 0]:
         begin, end = found.window.at(blip.episode.start), found.window.at(blip.episode.end)
-        name, rows = ledger.run(statements.around_sql(found, blip.entity, begin, end))
+        name, rows = case.run(statements.around_sql(found, blip.entity, begin, end))
         text = (
             f"{blip.entity} had a short blip from {clock(begin)} to {clock(end)} ({blip.episode.bad} bad requests) "
             f"and was as usual afterwards"
         )
-        ledger.claim(f"{text}.", name)
+        case.claim(f"{text}.", name)
         parts.append(f"{text}; an alert at that time was on this.")
         steps.insert(0, f"Nothing to do now; if {blip.entity} blips again, look at its own log at {clock(begin)}.")
     if found.schema.has("spans", "service", "duration_ms", "status"):
-        name, rows = ledger.run(statements.compare_sql(found, middle))
+        name, rows = case.run(statements.compare_sql(found, middle))
         worst = next((row for row in rows if row["error_pct_since"] is not None), None)
         if worst is not None:
-            ledger.claim(
+            case.claim(
                 f"Most errors in the second half of the window: {worst['service']}, "
                 f"{worst['error_pct_since']}% of its requests (first half: {worst['error_pct_before'] or 0}%).",
                 name,
@@ -151,8 +163,8 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
     return Diagnosis(
         status="inconclusive",
         summary=" ".join(parts),
-        claims=tuple(ledger.claims),
-        evidence=tuple(ledger.evidence),
+        claims=tuple(case.claims),
+        evidence=tuple(case.evidence),
         next_steps=tuple(steps),
     )
 
@@ -160,34 +172,34 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
 # -- claims ------------------------------------------------------------------------------------------------
 
 
-def _trouble(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> str:
+def _trouble(case: _Case, found: Findings, top: Candidate, onset: int) -> str:
     """What went wrong at the candidate, as a clause; claims it."""
     suspect = top.suspect
-    name, rows = ledger.run(statements.timeline_sql(found, top))
+    name, rows = case.run(statements.timeline_sql(found, top))
     if suspect is None:
         what = f"its log or gauges changed at about {clock(onset)} and stayed so"
-        ledger.claim(f"At {top.entity} {what}.", name)
+        case.claim(f"At {top.entity} {what}.", name)
         return what
     episode = suspect.episode
     share = f"{100 * episode.during:.0f}% (before: {100 * episode.before:.1f}%)"
     if suspect.how == "own":
         what = f"since {clock(onset)} {share} of its requests fail or get slow inside of it"
-        ledger.claim(f"{top.entity}: {what}, not counting what it waits for.", name)
-        extra, rows = ledger.run(statements.own_time_sql(onset))
+        case.claim(f"{top.entity}: {what}, not counting what it waits for.", name)
+        extra, rows = case.run(statements.own_time_sql(onset))
         mine = next((row for row in rows if row["service"] == top.entity), None)
         if mine is not None and mine["own_p95_before"] is not None and mine["own_p95_since"] is not None:
             most = ", the largest rise of all services" if mine is rows[0] and len(rows) > 1 else ""
-            ledger.claim(
+            case.claim(
                 f"The time that {top.entity} itself takes (p95, without its calls) went from "
                 f"{mine['own_p95_before']} to {mine['own_p95_since']} ms{most}.",
                 extra,
             )
     elif suspect.how == "called":
         what = f"since {clock(onset)} {share} of the calls to it fail or get slow, with no answer of a service below"
-        ledger.claim(f"{top.entity}: {what}.", name)
+        case.claim(f"{top.entity}: {what}.", name)
     else:
         what = f"since {clock(onset)} {share} of its calls to {suspect.about} fail, and the fault is on its own side"
-        ledger.claim(f"{top.entity}: {what}: {_why_caller(found, suspect.about)}.", name)
+        case.claim(f"{top.entity}: {what}: {_why_caller(found, suspect.about)}.", name)
     return what
 
 
@@ -198,7 +210,7 @@ def _why_caller(found: Findings, called: str) -> str:
     return f"{called} answers in its usual time and serves others well"
 
 
-def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> list[str]:
+def _spread(case: _Case, found: Findings, top: Candidate, onset: int) -> list[str]:
     """Services above the candidate that feel it, in the order in which they did; claims it."""
     if top.suspect is None:
         return []
@@ -209,7 +221,7 @@ def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> lis
             if episode is not None and episode.llr >= 5 and episode.end > top.start:
                 felt.append((episode.start, service))
     victims = [service for _, service in sorted(felt)]
-    name, rows = ledger.run(statements.compare_sql(found, onset))
+    name, rows = case.run(statements.compare_sql(found, onset))
     if victims:
         hurt = {row["service"]: row for row in rows}
         figures = [
@@ -219,10 +231,10 @@ def _spread(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> lis
             if service in hurt
         ]
         if figures:
-            ledger.claim(f"Its callers suffer: {'; '.join(figures)}.", name)
+            case.claim(f"Its callers suffer: {'; '.join(figures)}.", name)
     if found.schema.has("spans", "peer_service", "kind", "status"):
         called = called_sql(found.schema, top.entity, found.services)
-        edge, rows = ledger.run(
+        edge, rows = case.run(
             f"""SELECT service AS caller, count(*) FILTER (WHERE time < {literal(onset)}) AS calls_before,
   count(*) FILTER (WHERE time >= {literal(onset)}) AS calls_since,
   count(*) FILTER (WHERE time < {literal(onset)} AND status = 'error') AS errors_before,
@@ -234,26 +246,26 @@ GROUP BY service ORDER BY errors_since DESC, service LIMIT 10"""
         )
         if rows:
             callers = [row["caller"] for row in rows]
-            ledger.claim(f"{top.entity} is called by {_list(callers)}.", edge)
+            case.claim(f"{top.entity} is called by {_list(callers)}.", edge)
     return victims[:5]
 
 
-def _errors(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> None:
+def _errors(case: _Case, found: Findings, top: Candidate, onset: int) -> None:
     if top.suspect is not None and found.schema.has("spans", "status", "status_message"):
         where = f"service = {quote(top.entity)}"
         if top.suspect.how == "called":
             where = f"({where} OR {called_sql(found.schema, top.entity, found.services)})"
-        name, rows = ledger.run(
+        name, rows = case.run(
             f"""SELECT regexp_replace(status_message, '[0-9]+', '#', 'g') AS message, count(*) AS spans,
   min(time) AS first_seen, max(time) AS last_seen
 FROM spans WHERE {where} AND status = 'error' AND time >= {literal(onset)}
 GROUP BY message ORDER BY spans DESC, message LIMIT 5"""
         )
         if rows and rows[0]["message"] and rows[0]["spans"] >= 3:
-            ledger.claim(f"Its most frequent error: “{_short(rows[0]['message'])}” ({rows[0]['spans']} spans).", name)
+            case.claim(f"Its most frequent error: “{_short(rows[0]['message'])}” ({rows[0]['spans']} spans).", name)
     fresh = sorted(top.templates, key=lambda t: (not t.serious, -t.after, t.text))[:1]
     for template in fresh:
-        name, rows = ledger.run(
+        name, rows = case.run(
             f"""SELECT severity, left({TEMPLATE}, 200) AS template,
   count(*) FILTER (WHERE time < {literal(onset)}) AS lines_before,
   count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since, min(time) AS first_seen,
@@ -263,44 +275,44 @@ GROUP BY ALL ORDER BY lines_since DESC LIMIT 5"""
         )
         if rows:
             row = rows[0]
-            ledger.claim(
+            case.claim(
                 f"New in its log: “{_short(row['example'])}” ({row['lines_since']} lines since "
                 f"{clock(onset)}, {row['lines_before']} before).",
                 name,
             )
 
 
-def _saturation(ledger: _Ledger, found: Findings, top: Candidate) -> None:
+def _saturation(case: _Case, found: Findings, top: Candidate) -> None:
     moved = [shift for shift in top.shifts if not shift.restarts]
     if not moved:
         return
     shift = top.saturated or max(moved, key=lambda s: (s.peak / max(s.usual, 0.05 * s.peak, 1e-9), s.name))
-    name, _ = ledger.run(statements.gauge_sql(found, top.entity, [shift.name]))
+    name, _ = case.run(statements.gauge_sql(found, top.entity, [shift.name]))
     since = clock(found.window.at(shift.since))
     if shift.limit is None:
-        ledger.claim(
+        case.claim(
             f"{shift.name} of {top.entity} left its range at {since}: usually {_figure(shift.usual)}, "
             f"up to {_figure(shift.peak)} {shift.unit}.",
             name,
         )
     else:
         of = f"{shift.limit_name} = {_figure(shift.limit)}" if shift.limit_name != "1" else "its full share"
-        ledger.claim(
+        case.claim(
             f"{shift.name} of {top.entity} reached its limit from {since} on: usually {_figure(shift.usual)}, "
             f"up to {_figure(shift.peak)} of {of}.",
             name,
         )
 
 
-def _restarts(ledger: _Ledger, found: Findings, top: Candidate) -> None:
+def _restarts(case: _Case, found: Findings, top: Candidate) -> None:
     shift = top.restarted
     if shift is not None:
-        name, _ = ledger.run(statements.gauge_sql(found, top.entity, [shift.name]))
+        name, _ = case.run(statements.gauge_sql(found, top.entity, [shift.name]))
         text = f"{shift.name} of {top.entity} rose from {_figure(shift.usual)} to {_figure(shift.peak)}."
-        ledger.claim(text, name)
+        case.claim(text, name)
 
 
-def _trigger(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> Change | None:
+def _trigger(case: _Case, found: Findings, top: Candidate, onset: int) -> Change | None:
     """The change that best explains the onset: versions first, then what the log says; claims it."""
     if not top.changes:
         return None
@@ -309,36 +321,36 @@ def _trigger(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> Ch
     change = min(top.changes, key=lambda c: (c.at > onset + width, order[c.kind], abs(c.at - onset), c.text))
     when = _when(change.at, onset, width)
     if change.kind == "version":
-        name, _ = ledger.run(statements.mark_sql(found, top.entity, ("resource_service_version",)))
-        ledger.claim(
+        name, _ = case.run(statements.mark_sql(found, top.entity, ("resource_service_version",)))
+        case.claim(
             f"{top.entity} changed its version from {change.before} to {change.after} at {clock(change.at)}, {when}.",
             name,
         )
     elif change.kind == "event":
-        name, _ = ledger.run(
+        name, _ = case.run(
             f"SELECT time, reason, message FROM kubernetes_events WHERE service = {quote(top.entity)} "
             "ORDER BY time LIMIT 20"
         )
-        ledger.claim(f"Kubernetes reported for {top.entity}: {_short(change.text)}.", name)
+        case.claim(f"Kubernetes reported for {top.entity}: {_short(change.text)}.", name)
     elif change.kind == "log":
         begin, end = change.at - 30_000_000_000, change.at + 30_000_000_000
-        name, _ = ledger.run(
+        name, _ = case.run(
             f"""SELECT time, severity, body FROM log_records WHERE service = {quote(top.entity)}
   AND time BETWEEN {literal(begin)} AND {literal(end)}
   AND regexp_matches(body, {quote(_pattern(change.text))}) ORDER BY time LIMIT 10"""
         )
-        ledger.claim(
+        case.claim(
             f"The log of {top.entity} says at {clock(change.at)}, {when}: “{_short(change.text)}”.",
             name,
         )
     else:
         marks = ("resource_k8s_pod_name", "resource_service_instance_id", "resource_process_pid")
-        name, _ = ledger.run(statements.mark_sql(found, top.entity, marks))
-        ledger.claim(f"{top.entity} got a new instance at {clock(change.at)}: {change.after}.", name)
+        name, _ = case.run(statements.mark_sql(found, top.entity, marks))
+        case.claim(f"{top.entity} got a new instance at {clock(change.at)}: {change.after}.", name)
     return change
 
 
-def _ruled_out(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> None:
+def _ruled_out(case: _Case, found: Findings, top: Candidate, onset: int) -> None:
     """Loud or changed services that are not the cause, so that nobody runs after them."""
     loud = [
         t
@@ -347,12 +359,12 @@ def _ruled_out(ledger: _Ledger, found: Findings, top: Candidate, onset: int) -> 
     ]
     if loud:
         template = loud[0]
-        name, rows = ledger.run(
+        name, rows = case.run(
             f"""SELECT count(*) FILTER (WHERE time < {literal(onset)}) AS lines_before,
   count(*) FILTER (WHERE time >= {literal(onset)}) AS lines_since
 FROM log_records WHERE service = {quote(template.service)} AND {statements.like(template.text)}"""
         )
-        ledger.claim(
+        case.claim(
             f"Not the cause: {template.service} writes “{_short(template.sample)}” all the time "
             f"({rows[0]['lines_before']} lines before, {rows[0]['lines_since']} since).",
             name,
@@ -362,8 +374,8 @@ FROM log_records WHERE service = {quote(template.service)} AND {statements.like(
         if change.kind == "version" and change.service != top.entity and near:
             bad = any(s.entity == change.service and s.episode.lasting for s in found.suspects)
             if not bad and found.schema.has("spans"):
-                name, _ = ledger.run(statements.mark_sql(found, change.service, ("resource_service_version",)))
-                ledger.claim(
+                name, _ = case.run(statements.mark_sql(found, change.service, ("resource_service_version",)))
+                case.claim(
                     f"Not the cause: {change.service} went from version {change.before} to {change.after} at "
                     f"{clock(change.at)}, but does its own work as before.",
                     name,
