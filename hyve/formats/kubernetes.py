@@ -1,7 +1,8 @@
 """Kubernetes objects (`kubectl get -o json`, watch events, single objects) as rows of `pods` and `kubernetes_events`.
 
 Rules: pods and events only; other kinds stay what the store makes of them. Items without a kind take that of their
-list. `service` is the pod's application: its label, else the owner's name without the hash, else its own name.
+list, and what has container statuses is a pod. `service` is the pod's application: its label, else the owner's name
+without the hash, else its own name.
 """
 
 from __future__ import annotations

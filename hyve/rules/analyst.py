@@ -30,7 +30,7 @@ from hyve.rules.timeline import BUCKETS, Window
 
 T = TypeVar("T")
 TABLES = ("spans", "log_records", "metric_points")
-_LEAST_LLR = 8.0
+_CLEAR_LLR, _LEAST_LLR = 8.0, 5.0  # trouble below the first needs support, below the second it is noise
 _CONCLUSIVE = 0.55
 _FINE = 30_000_000_000  # a bucket's width, in ns, at which there is no need to look closer
 _BEFORE, _AFTER = 20, 3  # buckets around the onset in which a change may be the trigger
@@ -53,6 +53,11 @@ class Candidate:
     @property
     def saturated(self) -> Shift | None:
         return next((shift for shift in self.shifts if shift.limit is not None), None)
+
+    @property
+    def supported(self) -> bool:
+        """Whether the candidate's own gauges, restarts or error lines speak for it."""
+        return bool(self.saturated or self.restarted or any(template.serious for template in self.templates))
 
     @property
     def restarted(self) -> Shift | None:
@@ -140,7 +145,7 @@ WHERE t BETWEEN low - (high - low) AND high + (high - low)"""
 
 def _closer(window: Window, suspects: list[Suspect]) -> Window | None:
     """A narrower window about trouble that is too short to be seen in this one, as in a day's data."""
-    strong = [suspect.episode for suspect in suspects if suspect.episode.llr >= _LEAST_LLR]
+    strong = [suspect.episode for suspect in suspects if suspect.episode.llr >= _CLEAR_LLR]
     if window.width <= _FINE or not strong or any(episode.lasting for episode in strong):
         return None
     first, last = strong[0].start - BUCKETS // 6, strong[0].end + BUCKETS // 10
@@ -277,4 +282,6 @@ def _weigh(candidates: list[Candidate], most: float) -> None:
         confidence += 0.06 if candidate.restarted else 0.0
         confidence += 0.06 if candidate.changes else 0.0
         confidence += 0.04 if candidate.templates else 0.0
+        if candidate.suspect and candidate.suspect.episode.llr < _CLEAR_LLR and not candidate.supported:
+            confidence = min(confidence, 0.5)
         candidate.confidence = round(min(most if index == 0 else 0.5, confidence), 2)

@@ -136,7 +136,11 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
         case.claim(f"{text} (confidence {top.confidence:.2f}).", name)
         parts.append(f"{text}.")
         steps.insert(0, f"Watch {top.entity}; if it gets worse, ask again with newer data.")
-    blips = [s for s in found.suspects if not s.episode.lasting and s.episode.llr >= 5][:3]
+    blips = [
+        suspect
+        for suspect in found.suspects
+        if not suspect.episode.lasting and suspect.episode.llr >= 5 and suspect.episode.end - suspect.episode.start <= 8
+    ]
     for blip in blips[: 1 if not candidates else 0]:
         begin, end = found.window.at(blip.episode.start), found.window.at(blip.episode.end)
         name, rows = case.run(statements.around_sql(found, blip.entity, begin, end))
@@ -187,7 +191,7 @@ def _trouble(case: _Case, found: Findings, top: Candidate, onset: int) -> str:
         case.claim(f"{top.entity}: {what}, not counting what it waits for.", name)
         extra, rows = case.run(statements.own_time_sql(onset))
         mine = next((row for row in rows if row["service"] == top.entity), None)
-        if mine is not None and mine["own_p95_before"] is not None and mine["own_p95_since"] is not None:
+        if mine is not None and (mine["own_p95_since"] or 0) > 1.5 * (mine["own_p95_before"] or 0) > 0:
             most = ", the largest rise of all services" if mine is rows[0] and len(rows) > 1 else ""
             case.claim(
                 f"The time that {top.entity} itself takes (p95, without its calls) went from "
