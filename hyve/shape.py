@@ -31,7 +31,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hyve.document import MAX_DEPTH, Pairs, embedded
+from hyve.document import MAX_DEPTH, Pairs, collector_paused, embedded
 
 Signature = str | tuple[Any, ...]
 Path = tuple[Any, ...]
@@ -97,6 +97,7 @@ class TableData:
             yield from child.walk()
 
 
+@collector_paused()
 def shred(values: Sequence[Any], *, expand: bool = True, numbers: bool = False, derived: bool = False) -> TableData:
     """The table whose rows are `values`, with its child tables.
 

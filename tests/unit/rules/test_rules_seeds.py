@@ -1,4 +1,8 @@
-"""The rules analyst on 30 seeds of each scenario. The thresholds were tuned on seeds 100 to 129, these are others."""
+"""The rules analyst on 30 seeds of each scenario.
+
+The thresholds were tuned on seeds 100 to 129; one of them was changed once after a look at seed 7 of these. Seeds 2000 to
+2029 were looked at only after all tuning: docs/benchmarks.md has all three tables.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ def test_no_wrong_answer_with_high_confidence(outcomes: list[Outcome]) -> None:
     assert [o for o in outcomes if o.verdict == "wrong" and o.confidence >= 0.8] == []
 
 
-def test_the_onset_is_found_within_three_minutes(outcomes: list[Outcome]) -> None:
+def test_the_onset_is_found_within_four_minutes(outcomes: list[Outcome]) -> None:
     late = [o for o in outcomes if o.onset_error_s is not None and abs(o.onset_error_s) > 240]
     assert len(late) <= 0.05 * len(outcomes), late
 
