@@ -29,7 +29,12 @@ def main() -> None:
     roots = [Path(path) for path in options.paths] or ([Path(corpus) / "real"] if corpus else [])
     if not roots:
         sys.exit("name files or folders, or set HYVE_CORPUS")
-    files = sorted(file for root in roots for file in (root.rglob("*") if root.is_dir() else [root]) if file.is_file())
+    files = sorted(
+        file
+        for root in roots
+        for file in (root.rglob("*") if root.is_dir() else [root])
+        if file.is_file() and file.suffix != ".md"
+    )
     print("| file | KB | tokens | prompt | saved | whole | ms |\n|---|---:|---:|---:|---:|---|---:|")
     shares, over = [], 0
     for file in files:
