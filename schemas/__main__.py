@@ -1,4 +1,5 @@
-"""`python -m schemas` writes the JSON Schema file of every record to `schemas/json/` (the same bytes every time)."""
+"""`python -m schemas` writes the JSON Schema file of every record to `schemas/json/` (the same bytes every
+time)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """The wire records, as frozen pydantic models.
 
 Rules:
-- Readers accept what they don't know: unknown fields survive reading and writing again, so that an older worker can
-  pass a newer record on. `version` counts up where a field changes its meaning.
-- `to_bytes` always yields UTF-8 JSON: half surrogates (legal in JSON text that a model or a log wrote, not in UTF-8)
-  become U+FFFD, and numbers that JSON lacks become null. `from_bytes` raises `ValueError` on anything else.
-- A request is self-contained: every later record only carries its id and its `Position`, from which it is read again.
+- Readers accept what they don't know: unknown fields survive reading and writing again, so that an older
+  worker can pass a newer record on. `version` counts up where a field changes its meaning.
+- `to_bytes` always yields UTF-8 JSON: half surrogates (legal in JSON text that a model or a log wrote,
+  not in UTF-8) become "?", and numbers that JSON lacks become null. `from_bytes` raises `ValueError` on
+  anything else.
+- A request is self-contained: every later record only carries its id and its `Position`, from which it is
+  read again.
 - Times are epoch milliseconds, but for telemetry's `time`, which is epoch nanoseconds.
 """
 
@@ -36,11 +38,13 @@ class Record(_Part):
     version: int = Field(default=1, description="Version of this record's contract.")
 
     def to_bytes(self) -> bytes:
-        """The record as UTF-8 JSON."""
+        """The record as UTF-8 JSON. A version of 1 is left out: it is what a record without one has."""
+        skip = {"version"} if self.version == 1 else None
         try:
-            return self.model_dump_json().encode("utf-8")
+            return self.model_dump_json(exclude=skip).encode("utf-8")
         except (PydanticSerializationError, UnicodeEncodeError):
-            return json.dumps(_clean(self.model_dump(mode="python")), ensure_ascii=False).encode("utf-8")
+            value = _clean(self.model_dump(mode="python", exclude=skip))
+            return json.dumps(value, ensure_ascii=False).encode("utf-8")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -69,7 +73,7 @@ def _clean(value: Any) -> Any:
 class TelemetryRecord(Record):
     """One normalised span, log record or metric point of `hyve.telemetry`, keyed by `entity`.
 
-    `signal` "call" is the intake's own note for the collector: `row` {"caller", "callee"} under the callee's key.
+    `signal` "call" is the intake's note for the collector: `row` holds "caller" and "callee".
     """
 
     signal: str = Field(description='"span", "log", "metric", or "call" (who called this entity).')
@@ -110,6 +114,7 @@ class DiagnosisRequest(Record):
     deadline: int | None = Field(default=None, description="Epoch ms after which nobody waits any more.")
     created: int = Field(default=0, description="Epoch ms.")
     notes: tuple[str, ...] = Field(default=(), description="What the reader must know, such as data that was cut.")
+    ms: dict[str, float] = Field(default_factory=dict, description="Time spent before the request was made.")
 
 
 class Position(_Part):
@@ -170,8 +175,8 @@ class Fill(_Part):
 class StoreCommand(Record):
     """What the request's store has to do next, on `hyve.queries`, in the partition of the request.
 
-    `kind` says which fields count: direct (`text`), template (`template`, `fills`), query (`sql`, `call`), rules
-    (`reason`: why no model answered).
+    `kind` says which fields count: direct (`text`), template (`template`, `fills`), query (`sql`,
+    `call`), rules (`reason`: why no model answered).
     """
 
     request_id: str
@@ -215,7 +220,7 @@ class RootCause(_Part):
 
 
 class Tokens(_Part):
-    """o200k tokens: the raw data's, each prompt's and the replies'; `saved` is the share that the prompts spared."""
+    """o200k tokens: the raw data's, each prompt's, the replies'; `saved` is the share that was spared."""
 
     original: int = 0
     prompt: int = 0
@@ -270,7 +275,7 @@ class RequestMetrics(Record):
 
 
 class DeadLetter(Record):
-    """A record that could not be used, with its bytes as they came, on `hyve.deadletters` under its own key."""
+    """A record that could not be used, its bytes as they came, on `hyve.deadletters` under its own key."""
 
     value: str = Field(description="The record's value, base64; what replaying sends again.")
     key: str | None = Field(default=None, description="The record's key, base64.")

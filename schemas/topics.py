@@ -1,7 +1,8 @@
 """The table of topics: name, key, record, partitions, clean-up, retention, largest message.
 
-`requests` and `queries` must have the same number of partitions: partition p of both belongs to one store worker.
-Names here are without the prefix (`HYVE_TOPIC_PREFIX`, "hyve" by default): "requests" stands for "hyve.requests".
+`requests` and `queries` must have the same number of partitions: partition p of both belongs to one store
+worker. Names here are without the prefix (`HYVE_TOPIC_PREFIX`, "hyve" by default): "requests" stands for
+"hyve.requests".
 """
 
 from __future__ import annotations

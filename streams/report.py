@@ -7,7 +7,7 @@ visible and no text is read as markup.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich import box
@@ -21,7 +21,7 @@ from schemas import DiagnosisResult
 from schemas.records import Evidence
 from workers.settings import Settings
 
-ROWS: Final = 8
+ROWS: Final = 18
 COLUMNS: Final = 12
 _COLOURS: Final = {"conclusive": "green", "inconclusive": "yellow", "partial": "yellow", "failed": "red"}
 _TOP: Final = ("collect", "prepare", "model", "query", "model_2", "finish", "total")
@@ -56,17 +56,24 @@ def show(result: DiagnosisResult, console: Console) -> None:
     colour = _COLOURS.get(result.status, "white")
     console.print()
     console.print(_head(result, colour))
-    shown: set[str] = set()
     evidence = {item.id: item for item in result.evidence}
+    told = {name for claim in result.claims for name in claim.evidence}
+    shown: set[str] = set()
     for cause in result.root_causes:
-        _statement(
-            console, f"Root cause: {clean(cause.entity)}", cause.summary, cause.evidence, evidence, shown
-        )
+        line = Text(f"Root cause: {clean(cause.entity)}", style="bold")
+        line.append(f"  {clean(cause.summary)}", style="not bold")
+        line.append(f"  ({', '.join(cause.evidence)})", style="not bold dim")
+        console.print("", line, sep="\n")
+        _evidence(console, [name for name in cause.evidence if name not in told], evidence, shown)
     for number, claim in enumerate(result.claims, 1):
-        _statement(console, f"Claim {number}", claim.text, claim.evidence, evidence, shown)
+        line = Text(f"{number}. ", style="bold")
+        line.append(clean(claim.text), style="not bold")
+        console.print("", line, sep="\n")
+        _evidence(console, claim.evidence, evidence, shown)
     left = [item.id for item in result.evidence if item.id not in shown]
     if left:
-        _statement(console, "Also looked at", "", left, evidence, shown)
+        console.print("", Text("Also looked at", style="bold"), sep="\n")
+        _evidence(console, left, evidence, shown)
     for chart in result.charts:
         console.print(Text(f"Chart: {clean(chart)[:2000]}"))
     _list(console, "Not supported by evidence", [claim.text for claim in result.unsupported])
@@ -95,20 +102,7 @@ def _head(result: DiagnosisResult, colour: str) -> Panel:
     )
 
 
-def _statement(
-    console: Console,
-    label: str,
-    text: str,
-    ids: Sequence[str],
-    evidence: dict[str, Evidence],
-    shown: set[str],
-) -> None:
-    line = Text()
-    line.append(label, style="bold")
-    if text:
-        line.append(f"  {clean(text)}")
-    console.print()
-    console.print(line)
+def _evidence(console: Console, ids: Sequence[str], evidence: Mapping[str, Evidence], shown: set[str]) -> None:
     for name in ids:
         item = evidence.get(name)
         if item is None:
@@ -119,20 +113,25 @@ def _statement(
         shown.add(name)
         # SQL is printed whole, so that it can be run again: hyve sql --file ...
         sql = Text(f"{name}: ", style="dim")
-        sql.append(" ".join(clean(item.sql).split()), style="cyan")
+        sql.append("\n".join(clean(line) for line in item.sql.strip().splitlines()), style="cyan")
         console.print(Padding(sql, (0, 0, 0, 2), expand=False))
-        console.print(
-            Padding(rows_table(item.columns, item.rows, item.total_rows, ROWS), (0, 0, 0, 4), expand=False)
-        )
+        console.print(Padding(rows_table(item.columns, item.rows, item.total_rows, ROWS), (0, 0, 0, 4), expand=False))
 
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, most: int = 50) -> Group:
     """The first rows and columns as a table, and what is left out, in numbers (`total` counts all rows)."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, column in enumerate(columns[:COLUMNS]):
-        values = [row[index] for row in rows if index < len(row)]
+        values = [row[index] for row in rows[:most] if index < len(row)]
         number = bool(values) and all(value is None or isinstance(value, int | float) for value in values)
-        table.add_column(Text(clean(column)), justify="right" if number else "left", overflow="fold")
+        # Names and times stay whole; long texts and the headers give way.
+        whole = number or all(len(clean(value)) <= 30 for value in values)
+        table.add_column(
+            Text(clean(column).replace("_", " ") if len(columns) > 4 else clean(column)),
+            justify="right" if number else "left",
+            overflow="fold",
+            min_width=max((len(clean(value)) for value in values), default=1) if whole else None,
+        )
     for row in rows[:most]:
         table.add_row(*(Text(_short(clean(value))) for value in row[:COLUMNS]))
     parts: list[Any] = [table]
@@ -161,9 +160,7 @@ def _list(console: Console, title: str, items: Sequence[str]) -> None:
 
 def _account(result: DiagnosisResult) -> Group:
     tokens = result.tokens
-    first = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title="Tokens", title_justify="left", title_style="bold"
-    )
+    first = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Tokens", title_justify="left", title_style="bold")
     for name in ("raw data", "prompt", "follow-up", "replies", "saved"):
         first.add_column(name, justify="right")
     first.add_row(
@@ -173,9 +170,7 @@ def _account(result: DiagnosisResult) -> Group:
         f"{tokens.completion:,}",
         f"{tokens.saved:.2%}",
     )
-    second = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title="Milliseconds", title_justify="left", title_style="bold"
-    )
+    second = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Milliseconds", title_justify="left", title_style="bold")
     names = [name for name in _TOP if name in result.ms]
     for name in names:
         second.add_column(name, justify="right")

@@ -1,0 +1,135 @@
+"""The `hyve` command line.
+
+Rules: a `HyveError` is one line on standard error and exit status 2, for every command; Faust, DuckDB and
+the rest are imported by the command that needs them, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="hyve",
+    help="An alert on Kafka becomes a diagnosis with evidence. Also for files, without Kafka.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+worker_app = typer.Typer(help="Run one worker of the pipeline (settings: HYVE_* variables).", no_args_is_help=True)
+topics_app = typer.Typer(help="Create or list the pipeline's topics.", no_args_is_help=True)
+app.add_typer(worker_app, name="worker")
+app.add_typer(topics_app, name="topics")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+StopWithStdin = Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)]
+
+
+class Scenario(StrEnum):
+    """Faults that the demo can inject (checked against the generator by a test)."""
+
+    POOL_EXHAUSTION = "pool-exhaustion"
+    MEMORY_LEAK = "memory-leak"
+    BAD_CONFIG = "bad-config"
+    SLOW_DATABASE = "slow-database"
+    HEALTHY = "healthy"
+
+
+@app.command()
+def demo(
+    scenario: Annotated[Scenario, typer.Option(help="Which fault to inject.")] = Scenario.POOL_EXHAUSTION,
+    seed: Annotated[int, typer.Option(help="Varies services, times and noise.")] = 1,
+    json_: Json = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep everything running until Ctrl-C.")] = False,
+) -> None:
+    """Play an incident through the whole pipeline, on an embedded broker, and print the diagnosis."""
+    from streams import demo as play
+
+    raise typer.Exit(play.run(scenario.value, seed, as_json=json_, keep=keep))
+
+
+def _worker(kind: str, stop_with_stdin: bool) -> None:
+    from streams import worker
+    from workers import settings
+
+    worker.run(kind, settings.load(), stop_with_stdin=stop_with_stdin)  # type: ignore[arg-type]
+
+
+@worker_app.command()
+def intake(stop_with_stdin: StopWithStdin = False) -> None:
+    """Raw topics to normalised telemetry; Alertmanager's webhook; alerts to requests."""
+    _worker("intake", stop_with_stdin)
+
+
+@worker_app.command()
+def store(stop_with_stdin: StopWithStdin = False) -> None:
+    """Requests to stores and prompts; the model's decisions to results."""
+    _worker("store", stop_with_stdin)
+
+
+@worker_app.command()
+def llm(stop_with_stdin: StopWithStdin = False) -> None:
+    """Prompts to the model, or to the rules analyst where none is configured."""
+    _worker("llm", stop_with_stdin)
+
+
+@topics_app.command("create")
+def topics_create(json_: Json = False) -> None:
+    """Create the topics that are missing."""
+    from workers import kafka, settings
+
+    made = kafka.create_topics(settings.load())
+    if json_:
+        typer.echo(json.dumps({name: "created" if new else "exists" for name, new in sorted(made.items())}))
+        return
+    for name, new in sorted(made.items()):
+        typer.echo(f"{name:<24} {'created' if new else 'exists'}")
+
+
+@topics_app.command("list")
+def topics_list(json_: Json = False) -> None:
+    """List the pipeline's topics and their partitions."""
+    from workers import kafka, settings
+
+    loaded = settings.load()
+    found = kafka.list_topics(loaded)
+    if json_:
+        typer.echo(json.dumps(found))
+        return
+    if not found:
+        typer.echo(f"no topics of HYVE at {loaded.bootstrap_servers}; `hyve topics create` makes them")
+    for name, partitions in found.items():
+        typer.echo(f"{name:<24} {partitions} partitions")
+
+
+def _mount_local() -> None:
+    """`ask`, `view` and `sql`, which need no Kafka."""
+    from streams import local
+
+    for command in (local.ask, local.view, local.sql):
+        app.command()(command)
+
+
+_mount_local()
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        app()
+    except Exception as error:
+        from hyve.errors import HyveError
+
+        if not isinstance(error, HyveError):
+            raise
+        sys.stderr.write(f"hyve: {' '.join(str(error).split())}\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

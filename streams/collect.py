@@ -1,0 +1,302 @@
+"""Alert in, self-contained request out: reads the telemetry around the alert from Kafka, the only telemetry
+store.
+
+Rules:
+- The request's id is made of the alert's fingerprint and start, so an alert that is sent again asks
+  nothing twice.
+- What is read: between `window_minutes` before the start and now, the alert's entity, every service that
+  it calls, directly or through others, and its direct callers. Each partition that one of them needs is
+  read once.
+- The newest telemetry is kept where the byte limit cuts; what was cut is said in the request's notes,
+  with counts.
+- Telemetry may still be on its way when the alert comes: a read ends on silence (see `workers.kafka`).
+- Reads block, so they run in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from hyve.errors import HyveError
+from hyve.formats import relations
+from schemas import Alert, DiagnosisRequest, Payload
+from streams import metrics
+from streams.app import Incoming, Outgoing, Poison, now_ms
+from streams.intake import CALL, SOURCE
+from workers.kafka import RangeReader, Stored, partition_of
+from workers.settings import Settings
+
+log = logging.getLogger("hyve")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Telemetry lines in the order of time, and what the reader must know about them."""
+
+    lines: tuple[str, ...]
+    entities: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Graph:
+    """Who calls whom, as the records that were read tell it."""
+
+    def __init__(self) -> None:
+        self._callees: dict[str, set[str]] = defaultdict(set)
+        self._callers: dict[str, set[str]] = defaultdict(set)
+
+    def learn(self, value: bytes) -> None:
+        """Takes the edge that a telemetry record holds, if any."""
+        # Most records hold none: the JSON of those is not parsed.
+        if not (b'"peer_service":"' in value or value.startswith(CALL)):
+            return
+        try:
+            record = json.loads(value)
+            row = record["row"]
+            caller, callee = (
+                (row["caller"], row["callee"]) if record["signal"] == "call" else (row["service"], row["peer_service"])
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return
+        if isinstance(caller, str) and isinstance(callee, str) and caller != callee:
+            self._callees[caller].add(callee)
+            self._callers[callee].add(caller)
+
+    def around(self, entity: str) -> set[str]:
+        """The entity, all that it calls through any number of steps, and its direct callers."""
+        reached = {entity}
+        left = [entity]
+        while left:
+            for callee in self._callees.get(left.pop(), ()):
+                if callee not in reached:
+                    reached.add(callee)
+                    left.append(callee)
+        return reached | self._callers.get(entity, set())
+
+
+class Window:
+    """Telemetry that was read. Holds at most four times `limit` bytes: beyond that the oldest half goes, counted."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rows: list[tuple[int, bytes, bytes]] = []
+        self._size = 0
+        self._lost: Counter[bytes] = Counter()  # records of each entity that had to go
+        self._lost_bytes: Counter[bytes] = Counter()
+        self._floor = 0  # nothing older is taken, once something newer had to go
+
+    def add(self, timestamp: int, entity: bytes, line: bytes) -> None:
+        """Takes one record; `timestamp` is epoch ms."""
+        row = (timestamp, entity, line.replace(b"\n", b" "))
+        self._size += len(line) + 1
+        if timestamp < self._floor:
+            self._lose([row])
+            return
+        self._rows.append(row)
+        if self._size > 4 * self._limit:
+            self._rows, lost = _newest(self._rows, 2 * self._limit)
+            self._lose(lost)
+            self._floor = lost[0][0]
+
+    def _lose(self, rows: list[tuple[int, bytes, bytes]]) -> None:
+        for _, entity, line in rows:
+            self._lost[entity] += 1
+            self._lost_bytes[entity] += len(line) + 1
+            self._size -= len(line) + 1
+
+    def take(self, entities: Collection[bytes] | None) -> Collected:
+        """The newest records of `entities` (None: of all) that fit the limit, oldest first."""
+        chosen = [row for row in self._rows if entities is None or row[1] in entities]
+        names = {row[1] for row in chosen} | {name for name in self._lost if entities is None or name in entities}
+        kept, left = _newest(chosen, self._limit)
+        kept.reverse()
+        size = sum(len(row[2]) + 1 for row in kept)
+        total = size + sum(len(row[2]) + 1 for row in left) + sum(self._lost_bytes[name] for name in names)
+        count = len(chosen) + sum(self._lost[name] for name in names)
+        metrics.COLLECTED.labels("yes").inc(size)
+        metrics.COLLECTED.labels("no").inc(total - size)
+        notes: tuple[str, ...] = ()
+        if len(kept) < count:
+            start = f", from {_utc(kept[0][0])} on" if kept else ""
+            notes = (
+                f"telemetry was cut: the newest {len(kept)} of {count} records "
+                f"({size} of {total} bytes) are here{start}",
+            )
+        return Collected(
+            tuple(row[2].decode("utf-8", "replace") for row in kept),
+            tuple(sorted(name.decode("utf-8", "replace") for name in names)),
+            notes,
+        )
+
+
+def _newest(
+    rows: list[tuple[int, bytes, bytes]], limit: int
+) -> tuple[list[tuple[int, bytes, bytes]], list[tuple[int, bytes, bytes]]]:
+    """The newest rows that fit `limit` bytes, newest first, and the rest."""
+    ordered = sorted(rows, key=lambda row: row[0], reverse=True)
+    size = 0
+    for index, row in enumerate(ordered):
+        size += len(row[2]) + 1
+        if size > limit:
+            return ordered[:index], ordered[index:]
+    return ordered, []
+
+
+def read_around(settings: Settings, entity: str | None, since: int, until: int) -> Collected:
+    """Reads the telemetry of `entity` and its neighbours (None: of everything). Times are epoch ms."""
+    graph = Graph()
+    window = Window(settings.collect_bytes)
+    seen: set[bytes] = set()
+    done: set[int] = set()
+    wanted: set[bytes] | None = None if entity is None else {_key(entity)}
+    deadline = time.monotonic() + settings.collect_timeout
+    with RangeReader(settings, settings.topic("telemetry"), since, until, deadline) as reader:
+        while True:
+            count = reader.partitions
+            need = set(range(count)) if wanted is None else {partition_of(name, count) for name in wanted}
+            new = sorted(need - done)
+            if not new:
+                break
+            done.update(new)
+            for record in reader.read(new):
+                graph.learn(record.value)
+                if not record.value.startswith(CALL) and _first(record, seen):
+                    window.add(record.timestamp, record.key or b"", record.value)
+            if entity is not None:
+                wanted = {_key(name) for name in graph.around(entity)}
+        timed_out = reader.timed_out
+    collected = window.take(wanted)
+    notes = list(collected.notes)
+    if timed_out:
+        notes.append(f"reading telemetry was stopped after {settings.collect_timeout:g} s; some may be missing")
+    if not collected.lines:
+        notes.append(f"no telemetry of {entity or 'any entity'} was found between {_utc(since)} and {_utc(until)}")
+    return replace(collected, notes=tuple(notes))
+
+
+def _key(entity: str) -> bytes:
+    return entity.encode("utf-8", "replace")
+
+
+def _first(record: Stored, seen: set[bytes]) -> bool:
+    """Whether the event is new: a raw record that the intake took twice gives each of its events twice."""
+    source = next((value for name, value in record.headers if name == SOURCE), None)
+    if source is None:
+        return True
+    if source in seen:
+        return False
+    seen.add(source)
+    return True
+
+
+def request_id(alert: Alert) -> str:
+    """The same for every delivery of the same firing of an alert."""
+    digest = hashlib.blake2b(f"{alert.fingerprint}\n{alert.starts_at}".encode("utf-8", "replace"), digest_size=10)
+    return f"alert-{digest.hexdigest()}"
+
+
+def webhook_form(alert: Alert) -> dict[str, Any]:
+    """The alert as Alertmanager writes it: what the request's data shows."""
+    return {
+        "status": alert.status,
+        "labels": alert.labels,
+        "annotations": alert.annotations,
+        "startsAt": alert.starts_at,
+        "endsAt": alert.ends_at,
+        "generatorURL": alert.generator_url,
+        "fingerprint": alert.fingerprint,
+    }
+
+
+def question(alert: Alert, entity: str | None) -> str:
+    """What the alert asks, as a sentence."""
+    name = alert.labels.get("alertname") or "An alert"
+    about = alert.annotations.get("summary") or alert.annotations.get("description") or ""
+    on = f" on {entity}" if entity else ""
+    said = f" It says: {about.strip()[:500]}" if about.strip() else ""
+    return f"{name} is firing{on} since {alert.starts_at}.{said} What is the root cause, and what shows it?"
+
+
+class Collect:
+    """`process` turns one alert record into one request. Remembers which requests it has made."""
+
+    def __init__(self, settings: Settings, remember: int = 10_000) -> None:
+        self._settings = settings
+        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._remember = remember
+
+    async def process(self, record: Incoming) -> Sequence[Outgoing]:
+        """One request; nothing for a resolved alert and for one that was already asked."""
+        try:
+            alert = Alert.from_bytes(record.value)
+        except ValueError as error:
+            raise Poison(str(error)) from None
+        if alert.status != "firing":
+            return []
+        asked = request_id(alert)
+        if asked in self._asked:
+            log.info("collect: %s was asked before", asked)
+            return []
+        self._asked[asked] = None
+        try:
+            request = await self._request(alert, asked)
+        except BaseException:
+            self._asked.pop(asked, None)
+            raise
+        if len(self._asked) > self._remember:
+            self._asked.popitem(last=False)
+        return [Outgoing.of("requests", asked, request)]
+
+    async def _request(self, alert: Alert, asked: str) -> DiagnosisRequest:
+        settings = self._settings
+        began = time.perf_counter()
+        created = now_ms()
+        form = webhook_form(alert)
+        row = relations([form])["alerts"][0]
+        entity = row["service"] if row["service"] != "unknown" else None
+        started = min((row["time"] or 0) // 1_000_000 or created, created)
+        since = int(started - settings.window_minutes * 60_000)
+        collected = await self._read(entity, since, created)
+        spent = (time.perf_counter() - began) * 1000
+        log.info("collect: %s: %d records of %s", asked, len(collected.lines), ", ".join(collected.entities))
+        return DiagnosisRequest(
+            request_id=asked,
+            question=question(alert, entity),
+            payloads=(
+                Payload(name="alert.json", text=json.dumps(form, ensure_ascii=False)),
+                Payload(name="telemetry.ndjson", text="\n".join(collected.lines)),
+            )
+            if collected.lines
+            else (Payload(name="alert.json", text=json.dumps(form, ensure_ascii=False)),),
+            budget=settings.budget,
+            focus=() if entity is None else (entity,),
+            deadline=created + int(settings.deadline * 1000),
+            created=alert.received or created,
+            notes=collected.notes,
+            ms={"collect": spent},
+        )
+
+    async def _read(self, entity: str | None, since: int, until: int) -> Collected:
+        """Reads with three tries: a broker that restarts is no reason to give an alert up."""
+        for attempt, pause in enumerate((1.0, 5.0, 0.0), 1):
+            try:
+                return await asyncio.to_thread(read_around, self._settings, entity, since, until)
+            except HyveError as error:
+                if not pause:
+                    raise Poison(str(error), attempts=attempt) from None
+                log.warning("collect: %s; trying again", error)
+                await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+
+def _utc(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

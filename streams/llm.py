@@ -1,0 +1,117 @@
+"""The LLM worker: prompts go to the model, its decision goes back to the store of the request.
+
+Rules:
+- The answer to every prompt is one `StoreCommand` in the partition of the request record. Where no model
+  is configured, or the model fails, or its reply holds nothing usable, the command asks for the rules
+  analyst and says why: a model that is down delays no diagnosis.
+- No call outlives the request's deadline.
+- Hop 2 offers no tools; what comes back is passed on as hop 2, and the store worker ends the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hyve.errors import HyveError
+from hyve.reply import Decision, Direct, Model, ModelReply, Query, decide
+from hyve.tokens import count_tokens
+from schemas import Fill, PromptReady, StoreCommand, ToolCall
+from streams.app import Incoming, Outgoing, Poison, now_ms
+from workers.settings import Settings
+
+log = logging.getLogger("hyve")
+
+NO_MODEL: Final = "no model is configured (set HYVE_LLM_BASE_URL, HYVE_LLM_MODEL and HYVE_LLM_API_KEY)"
+
+
+class LlmStage:
+    """`process` turns one prompt into one store command. Without a `model` the rules analyst answers."""
+
+    def __init__(self, settings: Settings, model: Model | None) -> None:
+        self._settings = settings
+        self._model = model
+
+    async def process(self, record: Incoming) -> Sequence[Outgoing]:
+        """Asks the model once. `Poison` only where the record is no prompt."""
+        try:
+            prompt = PromptReady.from_bytes(record.value)
+        except ValueError as error:
+            raise Poison(str(error)) from None
+        command = await self._command(prompt)
+        log.info("llm: %s: hop %d: %s", prompt.request_id, prompt.hop, command.reason or command.kind)
+        return [Outgoing.of("queries", prompt.request_id, command, prompt.request.partition)]
+
+    async def _command(self, prompt: PromptReady) -> StoreCommand:
+        model = self._model
+        if model is None:
+            return _rules(prompt, NO_MODEL)
+        limit = self._settings.llm_timeout
+        if prompt.deadline is not None:
+            limit = min(limit, (prompt.deadline - now_ms()) / 1000)
+        if limit <= 0:
+            return _rules(prompt, "the request's deadline passed before the model could be asked")
+        began = time.perf_counter()
+        try:
+            reply = await asyncio.wait_for(model.complete(prompt.messages, prompt.tools), limit)
+        except TimeoutError:
+            return _rules(prompt, f"the model {model.name} did not answer within {limit:.0f} s")
+        except HyveError as error:
+            return _rules(prompt, str(error))
+        except Exception as error:
+            log.exception("llm: %s: the model client failed", prompt.request_id)
+            return _rules(prompt, f"the model client failed: {type(error).__name__}")
+        spent = (time.perf_counter() - began) * 1000
+        prompt = _billed(prompt, reply, model.name, spent)
+        try:
+            return _from(prompt, decide(reply))
+        except HyveError as error:
+            return _rules(prompt, f"the model's reply could not be used: {error}")
+
+
+def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> PromptReady:
+    """The prompt with the call added to its account."""
+    account = prompt.account
+    spoken = reply.completion_tokens
+    if spoken is None:
+        spoken = count_tokens(reply.text) + sum(count_tokens(call.arguments) for call in reply.tool_calls)
+    stage = "model" if prompt.hop == 1 else "model_2"
+    update: dict[str, Any] = {
+        "completion": account.completion + spoken,
+        "calls": account.calls + 1,
+        "model": reply.model or name,
+        "ms": {**account.ms, stage: ms},
+    }
+    return prompt.model_copy(update={"account": account.model_copy(update=update)})
+
+
+def _from(prompt: PromptReady, decision: Decision) -> StoreCommand:
+    base: dict[str, Any] = {
+        "request_id": prompt.request_id,
+        "hop": prompt.hop,
+        "request": prompt.request,
+        "deadline": prompt.deadline,
+        "account": prompt.account,
+    }
+    if isinstance(decision, Direct):
+        return StoreCommand(kind="direct", text=decision.text, **base)
+    call = None if decision.call is None else ToolCall.model_validate(decision.call)
+    if isinstance(decision, Query):
+        return StoreCommand(kind="query", sql=decision.sql, call=call, **base)
+    fills = tuple(Fill.model_validate(fill) for fill in decision.fills)
+    return StoreCommand(kind="template", template=decision.template, fills=fills, call=call, text=decision.text, **base)
+
+
+def _rules(prompt: PromptReady, reason: str) -> StoreCommand:
+    return StoreCommand(
+        request_id=prompt.request_id,
+        hop=prompt.hop,
+        kind="rules",
+        reason=reason[:2000],
+        request=prompt.request,
+        deadline=prompt.deadline,
+        account=prompt.account,
+    )

@@ -1,0 +1,259 @@
+"""The store worker: requests become stores and prompts, the model's decisions become results.
+
+Rules:
+- A request and its queries stand in partitions of the same number, so they meet on the worker that holds
+  the store.
+- A store that is gone (crash, eviction, rebalance) is built again from the request record, read by its
+  position.
+- Hop 2 is the end: whatever a model says there, a result follows and never a third prompt.
+- Every request ends in one result, or one dead letter where its record can't be decoded. Where a request
+  can't be used (no data, too large, a store that kills its process), the result is `failed` and says why.
+- Records may come twice: what this process has already answered or passed on is not done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from hyve.diagnosis import Diagnosis, Tokens
+from hyve.errors import HyveError
+from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
+from streams import metrics
+from streams.app import Incoming, Outgoing, Poison, now_ms
+from workers import kafka
+from workers.pool import RecordUnusable, StoreFault, StoreMissing, StorePool
+from workers.settings import Settings
+
+log = logging.getLogger("hyve")
+
+T = TypeVar("T")
+
+ASKED: Final = 1
+FOLLOWED: Final = 2
+DONE: Final = 3
+
+
+class Progress:
+    """How far each request got in this process; the oldest are forgotten."""
+
+    def __init__(self, remember: int = 20_000) -> None:
+        self._steps: OrderedDict[str, int] = OrderedDict()
+        self._remember = remember
+
+    def of(self, request_id: str) -> int:
+        """0 where nothing is known."""
+        return self._steps.get(request_id, 0)
+
+    def reached(self, request_id: str, step: int) -> None:
+        """Notes a step; steps only go forward."""
+        self._steps[request_id] = max(step, self._steps.pop(request_id, 0))
+        if len(self._steps) > self._remember:
+            self._steps.popitem(last=False)
+
+    def forget(self, request_id: str) -> None:
+        """The request may be asked again."""
+        self._steps.pop(request_id, None)
+
+
+class StoreStage:
+    """`request` and `command` are the two agents' process functions; `pool` holds the stores."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        pool: StorePool,
+        read: Callable[[Position], bytes] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._pool = pool
+        self._read = read or (lambda position: kafka.read_one(settings, position))
+        self._progress = Progress()
+        self._largest = settings.topics()["results"].max_bytes - 4096
+
+    async def request(self, record: Incoming) -> Sequence[Outgoing]:
+        """One request record -> its first prompt, or a failed result."""
+        if not record.key:
+            raise Poison("a request needs its request_id as the record's key")
+        request_id = record.key.decode("utf-8", "replace")
+        if self._progress.of(request_id) >= ASKED:
+            log.info("store: %s came again and is already on its way", request_id)
+            return []
+        # Claimed before the work begins: both deliveries of a record may stand in one batch.
+        self._progress.reached(request_id, ASKED)
+        try:
+            return await self._prepare(request_id, record)
+        except BaseException:
+            self._progress.forget(request_id)
+            raise
+
+    async def _prepare(self, request_id: str, record: Incoming) -> Sequence[Outgoing]:
+        position = Position(topic=record.topic, partition=record.partition, offset=record.offset)
+        began = time.perf_counter()
+        try:
+            prepared = await self._pool.prepare(request_id, record.value, self._settings.prepare_timeout)
+        except RecordUnusable as error:
+            raise Poison(str(error)) from None
+        except StoreFault as error:
+            log.error("store: %s: %s", request_id, error)
+            return self._failed(request_id, f"the store failed on this data: {_last_line(error)}")
+        except HyveError as error:
+            return self._failed(request_id, str(error))
+        if prepared.request_id != request_id:
+            await self._pool.drop(prepared.request_id)
+            raise Poison(f"the record's key {request_id!r} is not its request_id {prepared.request_id!r}")
+        spent = (time.perf_counter() - began) * 1000
+        log.info(
+            "store: %s: %d tokens of data, prompt of %d, %.0f ms",
+            request_id,
+            prepared.original_tokens,
+            prepared.prompt_tokens,
+            spent,
+        )
+        prompt = PromptReady(
+            request_id=request_id,
+            hop=1,
+            messages=prepared.messages,
+            tools=prepared.tools,
+            request=position,
+            deadline=prepared.deadline,
+            account=Account(
+                original=prepared.original_tokens,
+                prompt=prepared.prompt_tokens,
+                created=prepared.created,
+                ms={**prepared.ms, "prepare": spent},
+            ),
+        )
+        return [Outgoing.of("prompts", request_id, prompt)]
+
+    async def command(self, record: Incoming) -> Sequence[Outgoing]:
+        """One decision of the model -> the result, or the only follow-up prompt."""
+        try:
+            command = StoreCommand.from_bytes(record.value)
+        except ValueError as error:
+            raise Poison(str(error)) from None
+        step = self._progress.of(command.request_id)
+        if step == DONE or (step == FOLLOWED and command.hop == 1):
+            log.info("store: %s: hop %d came again and is already done", command.request_id, command.hop)
+            return []
+        follow_up = command.kind == "query" and command.hop == 1
+        self._progress.reached(command.request_id, FOLLOWED if follow_up else DONE)
+        try:
+            return await (self._follow_up(command) if follow_up else self._finish(command))
+        except kafka.RecordGone as error:
+            return self._failed(command.request_id, str(error), command.account)
+        except (HyveError, StoreFault, StoreMissing) as error:
+            log.error("store: %s: %s", command.request_id, error)
+            return self._failed(command.request_id, _last_line(error), command.account)
+        except BaseException:
+            self._progress.forget(command.request_id)
+            raise
+
+    async def _follow_up(self, command: StoreCommand) -> Sequence[Outgoing]:
+        limit = self._settings.query_timeout
+        began = time.perf_counter()
+        done = await self._with_store(
+            command, lambda: self._pool.follow_up(command, self._settings.follow_up_budget, limit)
+        )
+        ms = {**command.account.ms, "query": (time.perf_counter() - began) * 1000}
+        prompt = PromptReady(
+            request_id=command.request_id,
+            hop=2,
+            messages=done.messages,
+            tools=(),
+            request=command.request,
+            deadline=command.deadline,
+            account=command.account.model_copy(update={"follow_up": done.tokens, "ms": ms}),
+        )
+        return [Outgoing.of("prompts", command.request_id, prompt)]
+
+    async def _finish(self, command: StoreCommand) -> Sequence[Outgoing]:
+        limit = self._settings.query_timeout
+        began = time.perf_counter()
+        try:
+            diagnosis, question = await self._with_store(command, lambda: self._pool.finish(command, limit))
+        except (HyveError, StoreFault) as error:
+            if command.kind == "rules" or isinstance(error, kafka.RecordGone):
+                raise
+            reason = f"the model's answer could not be used: {_last_line(error)}"
+            fallback = command.model_copy(update={"kind": "rules", "reason": reason})
+            diagnosis, question = await self._with_store(fallback, lambda: self._pool.finish(fallback, limit))
+        account = command.account
+        now = now_ms()
+        ms = {**account.ms, "finish": (time.perf_counter() - began) * 1000}
+        if account.created:
+            ms["total"] = float(max(0, now - account.created))
+        diagnosis = replace(
+            diagnosis,
+            model="rules" if diagnosis.mode == "rules" else account.model or diagnosis.model,
+            calls=account.calls,
+            tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
+            ms=ms,
+        )
+        try:
+            await self._pool.drop(command.request_id)
+        except (HyveError, StoreFault) as error:  # the answer stands; the store's process has been replaced
+            log.warning("store: %s: %s", command.request_id, error)
+        return self._result(
+            DiagnosisResult.of(diagnosis, request_id=command.request_id, question=question, finished=now)
+        )
+
+    def _failed(self, request_id: str, why: str, account: Account | None = None) -> Sequence[Outgoing]:
+        account = account or Account()
+        diagnosis = Diagnosis(
+            "failed",
+            why,
+            calls=account.calls,
+            tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
+            ms=dict(account.ms),
+        )
+        sent = self._result(DiagnosisResult.of(diagnosis, request_id=request_id, finished=now_ms()))
+        self._progress.forget(request_id)
+        return sent
+
+    def _result(self, result: DiagnosisResult) -> Sequence[Outgoing]:
+        sent = Outgoing.of("results", result.request_id, result)
+        if len(sent.value) > self._largest:
+            # A chart of millions of points, say: a result that Kafka refuses would be no result at all.
+            why = f"the answer of {len(sent.value)} bytes is above the limit of {self._largest} for one result"
+            slim = {"status": "failed", "summary": why, "charts": (), "answer": "", "evidence": (), "claims": ()}
+            result = result.model_copy(update={**slim, "root_causes": (), "unsupported": ()})
+            sent = Outgoing.of("results", result.request_id, result)
+        account = RequestMetrics(
+            request_id=result.request_id,
+            mode=result.mode,
+            status=result.status,
+            model=result.model,
+            calls=result.calls,
+            tokens=result.tokens,
+            cost=result.cost,
+            ms=result.ms,
+            finished=result.finished,
+        )
+        metrics.finished(result)
+        log.info("store: %s: %s by %s", result.request_id, result.status, result.model)
+        return [
+            sent,
+            Outgoing.of("metrics", result.request_id, account),
+        ]
+
+    async def _with_store(self, command: StoreCommand, call: Callable[[], Awaitable[T]]) -> T:
+        """`call()`, after building the request's store again where it is gone."""
+        for _ in range(3):
+            try:
+                return await call()
+            except StoreMissing:
+                log.info("store: %s: building the store again", command.request_id)
+                raw = await asyncio.to_thread(self._read, command.request)
+                await self._pool.prepare(command.request_id, raw, self._settings.prepare_timeout)
+        return await call()
+
+
+def _last_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1][:500] if lines else type(error).__name__

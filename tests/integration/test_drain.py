@@ -1,0 +1,64 @@
+"""Workers that come and go: SIGTERM drains, and of two store workers one may be killed (invariants 5 and 8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.supervisor import worker_command
+from tests.integration.pipeline import Pipeline, until
+
+
+def test_a_store_worker_that_is_told_to_stop_delivers_what_it_has_begun(
+    make_pipeline: Callable[..., Pipeline], tmp_path: Path
+) -> None:
+    pipeline = make_pipeline("drain")
+    env = {**os.environ, **pipeline.environment("store")}
+    log = tmp_path / "store.log"
+    with log.open("wb") as out:
+        worker = subprocess.Popen(worker_command("store"), stdin=subprocess.PIPE, stdout=out, stderr=out, env=env)
+    try:
+        rows = [{"service": f"s{i % 7}", "n": i, "text": f"line {i} of many " * 4} for i in range(90_000)]
+        pipeline.ask("drained", rows)
+        until(lambda: pipeline.metric("store", "hyve_pool_busy") >= 1)
+        began = time.monotonic()
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0
+        assert time.monotonic() - began < 30
+    finally:
+        worker.kill()
+        worker.wait()
+    assert [record.key for record in pipeline.records("prompts")] == [b"drained"]
+    assert pipeline.records("results") == []
+    assert "Traceback" not in log.read_text()
+
+
+def test_two_store_workers_share_the_requests_and_one_of_them_is_killed(
+    make_pipeline: Callable[..., Pipeline],
+) -> None:
+    pipeline = make_pipeline("pair").start("store", "llm")
+    second = {**pipeline.environment("store"), "HYVE_METRICS_PORT": "0"}
+    pipeline.supervisor.start("store2", worker_command("store"), second)
+    rows = [{"service": f"s{i % 4}", "n": i} for i in range(2_000)]
+    first = [f"a{i}" for i in range(10)]
+    for name in first:
+        pipeline.ask(name, rows)
+    answered = [pipeline.result(name, 90).request_id for name in first]
+    assert answered == first
+    logs = [(pipeline.supervisor.logs / f"{name}.log").read_text() for name in ("store", "store2")]
+    assert all("prompt of" in log for log in logs), "both workers had requests"
+
+    more = [f"b{i}" for i in range(10)]
+    for number, name in enumerate(more):
+        pipeline.ask(name, rows)
+        if number == 4:
+            os.kill(pipeline.supervisor.pid("store2"), signal.SIGKILL)
+    assert [pipeline.result(name, 120).status for name in more] == ["inconclusive"] * 10
+    hops = {json.loads(record.value)["hop"] for record in pipeline.records("prompts")}
+    assert hops == {1}
+    assert pipeline.records("deadletters") == []

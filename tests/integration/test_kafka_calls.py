@@ -1,0 +1,88 @@
+"""Kafka calls against the embedded broker: topics, positions, reads by time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hyve.errors import HyveError
+from schemas import Position
+from workers import kafka
+from workers.kafka import RangeReader, RecordGone
+from workers.settings import Settings, load
+
+
+@pytest.fixture
+def settings(broker: str, request: pytest.FixtureRequest) -> Settings:
+    prefix = "k" + "".join(letter for letter in request.node.name if letter.isalnum())[:40]
+    return load(bootstrap_servers=broker, topic_prefix=prefix)
+
+
+def test_topics_are_created_once(settings: Settings) -> None:
+    first = kafka.create_topics(settings)
+    assert set(first) == {settings.topic(name) for name in settings.topics()}
+    assert set(first.values()) == {True}
+    assert set(kafka.create_topics(settings).values()) == {False}
+    assert kafka.list_topics(settings) == dict.fromkeys(sorted(first), 6)
+
+
+def test_raw_topics_are_those_of_the_settings(broker: str) -> None:
+    settings = load(bootstrap_servers=broker, topic_prefix="kraw", raw_topics="kraw_logs,kraw_spans")
+    made = kafka.create_topics(settings)
+    assert {"kraw_logs", "kraw_spans"} < set(made)
+    assert "kraw.raw" not in made
+
+
+def test_a_large_record_is_read_again_by_its_position(settings: Settings) -> None:
+    kafka.create_topics(settings)
+    large = bytes(range(256)) * (12 << 12)
+    with kafka.producing(settings) as producer:
+        sent = [producer.send(settings.topic("requests"), value, key=b"r") for value in (b"before", large, b"after")]
+    places = [future.get(10) for future in sent]
+    position = Position(topic=places[1].topic, partition=places[1].partition, offset=places[1].offset)
+    assert kafka.read_one(settings, position) == large
+    beyond = position.model_copy(update={"offset": places[2].offset + 5})
+    with pytest.raises(RecordGone, match=r"did not come within 0\.5 s"):
+        kafka.read_one(settings, beyond, timeout=0.5)
+
+
+def test_keys_land_where_partition_of_says(settings: Settings) -> None:
+    kafka.create_topics(settings)
+    with kafka.producing(settings) as producer:
+        sent = {key: producer.send(settings.topic("requests"), b"x", key=key) for key in (b"a", b"orders", b"r-17")}
+    for key, future in sent.items():
+        assert future.get(10).partition == kafka.partition_of(key, 6)
+
+
+def test_a_read_by_time_checks_each_record_and_is_not_ended_by_a_clock_that_runs_ahead(
+    settings: Settings,
+) -> None:
+    kafka.create_topics(settings)
+    now = int(time.time() * 1000)
+    times = [now - 9000, now + 3_600_000, now - 3000, now - 60_000, now - 1000, now - 5000]
+    with kafka.producing(settings) as producer:
+        for when in times:
+            producer.send(settings.topic("telemetry"), str(when).encode(), key=b"e", timestamp_ms=when)
+    with RangeReader(settings, settings.topic("telemetry"), now - 9000, now, time.monotonic() + 10) as reader:
+        found = [int(record.value) for record in reader.read(range(reader.partitions))]
+        assert not reader.timed_out
+    assert found == [now - 9000, now - 3000, now - 1000, now - 5000]
+
+
+def test_a_read_by_time_ends_at_its_deadline(settings: Settings) -> None:
+    kafka.create_topics(settings)
+    with RangeReader(settings, settings.topic("telemetry"), 0, 1, time.monotonic() - 1) as reader:
+        assert list(reader.read([0])) == []
+        assert reader.timed_out
+
+
+def test_a_topic_that_is_missing_names_the_remedy(broker: str) -> None:
+    settings = load(bootstrap_servers=broker, topic_prefix="nobody")
+    with pytest.raises(HyveError, match="run `hyve topics create`"):
+        kafka.wait_for(settings, "nobody.results", b"r", 1)
+    with (
+        pytest.raises(HyveError, match="does not exist"),
+        RangeReader(settings, "nobody.x", 0, 1, time.monotonic() + 1),
+    ):
+        pass

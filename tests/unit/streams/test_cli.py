@@ -1,0 +1,75 @@
+"""The command line: helps at once, fails with one line and status 2."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from streams.cli import Scenario
+from streams.incident import SCENARIOS
+from workers.broker import free_port
+
+
+def hyve(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
+    return subprocess.run(
+        [sys.executable, "-m", "streams.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**clean, "COLUMNS": "100", **env},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("demo",), ("ask",), ("view",), ("sql",), ("worker",), ("worker", "intake"), ("worker", "store"),
+     ("worker", "llm"), ("topics",), ("topics", "create"), ("topics", "list")],
+)  # fmt: skip
+def test_every_command_has_help(arguments: tuple[str, ...]) -> None:
+    done = hyve(*arguments, "--help")
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+    assert "stop-with-stdin" not in done.stdout
+
+
+def test_help_is_quick() -> None:
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        hyve("--help")
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.9
+
+
+@pytest.mark.parametrize("command", [("topics", "list"), ("topics", "create"), ("worker", "store"), ("worker", "llm")])
+def test_an_unreachable_broker_is_one_line(command: tuple[str, ...]) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    done = hyve(*command, HYVE_BOOTSTRAP_SERVERS=address, HYVE_CONNECT_TIMEOUT="0.5")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"hyve: cannot reach a Kafka broker at {address}: is it running? "
+        "Check HYVE_BOOTSTRAP_SERVERS (host:port, by commas)\n"
+    )
+
+
+def test_bad_settings_are_one_line() -> None:
+    done = hyve("worker", "intake", HYVE_BUDGET="x")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("hyve: bad settings: HYVE_BUDGET: ")
+
+
+def test_an_unknown_scenario_names_the_known_ones() -> None:
+    done = hyve("demo", "--scenario", "nonsense")
+    assert done.returncode == 2
+    assert "pool-exhaustion" in done.stderr
+
+
+def test_the_scenarios_are_those_of_the_generator() -> None:
+    assert tuple(item.value for item in Scenario) == SCENARIOS

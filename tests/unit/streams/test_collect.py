@@ -1,0 +1,191 @@
+"""Collect: which services belong to an alert, what is kept, and the id of the request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyve.errors import HyveError
+from schemas import Alert, DiagnosisRequest, TelemetryRecord
+from streams import collect
+from streams.app import Incoming, Poison
+from streams.collect import Collect, Collected, Graph, Window, request_id
+from workers.settings import load
+
+ALERT = Alert(
+    fingerprint="f1",
+    status="firing",
+    labels={"alertname": "HighErrorRate", "service": "orders"},
+    annotations={"summary": "many errors"},
+    starts_at="2026-01-02T03:04:05Z",
+    received=1_767_323_100_000,
+)
+
+
+def record(signal: str, **row: Any) -> bytes:
+    return TelemetryRecord(signal=signal, entity="e", time=1, row=row).to_bytes()
+
+
+def test_the_neighbourhood_is_all_callees_and_direct_callers() -> None:
+    graph = Graph()
+    for caller, callee in [
+        ("web", "orders"),
+        ("orders", "stock"),
+        ("stock", "db"),
+        ("web", "search"),
+        ("app", "web"),
+    ]:
+        graph.learn(record("span", service=caller, peer_service=callee))
+    assert graph.around("orders") == {"orders", "stock", "db", "web"}
+    assert graph.around("db") == {"db", "stock"}
+    assert graph.around("nobody") == {"nobody"}
+
+
+def test_calls_that_the_intake_noted_count_and_rubbish_does_not() -> None:
+    graph = Graph()
+    graph.learn(record("call", caller="web", callee="orders"))
+    graph.learn(record("span", service="orders", peer_service=None))
+    graph.learn(record("log", service="orders", body='"peer_service":"stock"'))
+    graph.learn(b'{"signal":"call"')
+    graph.learn(b'{"peer_service":"x"}')
+    assert graph.around("orders") == {"orders", "web"}
+
+
+def test_a_cycle_of_calls_ends() -> None:
+    graph = Graph()
+    for caller, callee in [("a", "b"), ("b", "c"), ("c", "a")]:
+        graph.learn(record("span", service=caller, peer_service=callee))
+    assert graph.around("a") == {"a", "b", "c"}
+
+
+def taken(limit: int, rows: list[tuple[int, bytes, bytes]], entities: set[bytes] | None = None) -> Collected:
+    window = Window(limit)
+    for row in rows:
+        window.add(*row)
+    return window.take(entities)
+
+
+def test_the_newest_fit_the_limit_and_the_cut_is_counted() -> None:
+    rows = [(i * 1000, b"k", f"{i:09d}".encode()) for i in (3, 1, 2, 0)]
+    found = taken(20, rows)
+    assert found.lines == ("000000002", "000000003")
+    assert found.notes == (
+        "telemetry was cut: the newest 2 of 4 records (20 of 40 bytes) are here, from 1970-01-01T00:00:02Z on",
+    )
+    assert taken(40, rows) == Collected(("000000000", "000000001", "000000002", "000000003"), ("k",), ())
+
+
+def test_only_the_entities_that_are_wanted_count() -> None:
+    rows = [(1, b"a", b"one"), (2, b"b", b"two"), (3, b"a", b'{\n"x": 3}')]
+    assert taken(100, rows, {b"a"}) == Collected(("one", '{ "x": 3}'), ("a",), ())
+    assert taken(100, rows, {b"c"}) == Collected((), (), ())
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.sampled_from([b"a", b"b"]), st.binary(max_size=9)), max_size=60))
+def test_what_is_held_is_bounded_and_what_is_taken_is_the_newest(rows: list[tuple[int, bytes, bytes]]) -> None:
+    window = Window(30)
+    for row in rows:
+        window.add(*row)
+        assert window._size <= 4 * 30
+    found = window.take(None)
+    assert sum(len(row.encode("utf-8", "surrogateescape")) for row in found.lines) <= 30 * 3
+    if len(found.lines) < len(rows):
+        assert f"the newest {len(found.lines)} of {len(rows)} records" in found.notes[0]
+    times = sorted((row[0] for row in rows), reverse=True)
+    whole = window._rows
+    assert sorted((row[0] for row in whole), reverse=True) == times[: len(whole)]
+
+
+def test_the_id_is_that_of_the_firing() -> None:
+    again = ALERT.model_copy(update={"annotations": {}, "received": 7})
+    later = ALERT.model_copy(update={"starts_at": "2026-01-02T04:04:05Z"})
+    other = ALERT.model_copy(update={"fingerprint": "f2"})
+    assert request_id(ALERT) == request_id(again)
+    assert len({request_id(ALERT), request_id(later), request_id(other)}) == 3
+
+
+class Reads:
+    """Stands in for Kafka: notes what was asked for."""
+
+    def __init__(self, lines: Sequence[str] = ('{"signal":"log"}',)) -> None:
+        self.asked: list[tuple[str | None, int, int]] = []
+        self.lines = tuple(lines)
+
+    def __call__(self, settings: object, entity: str | None, since: int, until: int) -> Collected:
+        self.asked.append((entity, since, until))
+        return Collected(self.lines, ("orders",), ("a note",))
+
+
+def incoming(alert: Alert) -> Incoming:
+    return Incoming("hyve.alerts", 0, 0, alert.to_bytes())
+
+
+async def test_an_alert_becomes_one_self_contained_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads()
+    monkeypatch.setattr(collect, "read_around", reads)
+    stage = Collect(load(window_minutes=10))
+    (out,) = await stage.process(incoming(ALERT))
+    assert (out.topic, out.key) == ("requests", request_id(ALERT).encode())
+    request = DiagnosisRequest.from_bytes(out.value)
+    assert request.request_id == request_id(ALERT)
+    assert request.focus == ("orders",)
+    assert "HighErrorRate is firing on orders" in request.question
+    assert "many errors" in request.question
+    assert request.notes == ("a note",)
+    assert [payload.name for payload in request.payloads] == ["alert.json", "telemetry.ndjson"]
+    assert json.loads(request.payloads[0].text)["fingerprint"] == "f1"
+    assert request.ms["collect"] > 0
+    ((entity, since, until),) = reads.asked
+    assert entity == "orders"
+    assert since == 1_767_323_045_000 - 600_000
+    assert until >= 1_767_323_045_000
+    assert await stage.process(incoming(ALERT)) == []
+    assert len(reads.asked) == 1
+
+
+async def test_resolved_alerts_ask_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads()
+    monkeypatch.setattr(collect, "read_around", reads)
+    assert await Collect(load()).process(incoming(ALERT.model_copy(update={"status": "resolved"}))) == []
+    assert reads.asked == []
+
+
+async def test_without_a_service_everything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads(lines=())
+    monkeypatch.setattr(collect, "read_around", reads)
+    (out,) = await Collect(load()).process(incoming(ALERT.model_copy(update={"labels": {"alertname": "X"}})))
+    request = DiagnosisRequest.from_bytes(out.value)
+    assert reads.asked[0][0] is None
+    assert request.focus == ()
+    assert [payload.name for payload in request.payloads] == ["alert.json"]
+
+
+async def test_a_record_that_is_no_alert_is_poison() -> None:
+    with pytest.raises(Poison, match="not a Alert"):
+        await Collect(load()).process(Incoming("hyve.alerts", 0, 0, b"[]"))
+
+
+async def test_kafka_that_fails_is_asked_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+    pauses = []
+
+    def fail(*_: object) -> Collected:
+        tries.append(1)
+        raise HyveError("cannot reach a Kafka broker")
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(collect, "read_around", fail)
+    monkeypatch.setattr(collect.asyncio, "sleep", sleep)
+    stage = Collect(load())
+    with pytest.raises(Poison, match="cannot reach") as caught:
+        await stage.process(incoming(ALERT))
+    assert (len(tries), pauses, caught.value.attempts) == (3, [1.0, 5.0], 3)
+    monkeypatch.setattr(collect, "read_around", Reads())
+    assert len(await stage.process(incoming(ALERT))) == 1, "a failure must not count as asked"

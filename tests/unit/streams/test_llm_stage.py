@@ -1,0 +1,133 @@
+"""The LLM stage: whatever the model does, one command goes to the request's partition."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from hyve.errors import ModelError
+from hyve.reply import ModelReply, ToolCall
+from schemas import Account, Position, PromptReady, StoreCommand
+from streams.app import Incoming, Poison, now_ms
+from streams.llm import NO_MODEL, LlmStage
+from workers.settings import load
+
+
+class Scripted:
+    """Answers from a queue; an exception in it is raised."""
+
+    name = "scripted"
+
+    def __init__(self, *answers: ModelReply | Exception) -> None:
+        self.answers = list(answers)
+        self.seen: list[tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]] = []
+
+    async def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply:
+        self.seen.append((messages, tools))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Hanging(Scripted):
+    async def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply:
+        await asyncio.sleep(60)
+        raise AssertionError("it should have been cancelled")
+
+
+def prompt(hop: int = 1, deadline: int | None = None) -> Incoming:
+    record = PromptReady(
+        request_id="r",
+        hop=hop,  # type: ignore[arg-type]
+        messages=({"role": "user", "content": "why?"},),
+        tools=({"type": "function"},),
+        request=Position(topic="hyve.requests", partition=4, offset=2),
+        deadline=deadline,
+        account=Account(original=100, prompt=10, completion=3, ms={"prepare": 1.0}),
+    )
+    return Incoming("hyve.prompts", 0, 0, record.to_bytes(), b"r")
+
+
+async def ask(model: Scripted | None, record: Incoming, **settings: Any) -> StoreCommand:
+    (out,) = await LlmStage(load(**settings), model).process(record)
+    assert (out.topic, out.key, out.partition) == ("queries", b"r", 4)
+    return StoreCommand.from_bytes(out.value)
+
+
+async def test_without_a_model_the_rules_analyst_is_asked() -> None:
+    command = await ask(None, prompt())
+    assert (command.kind, command.reason, command.account.calls) == ("rules", NO_MODEL, 0)
+
+
+async def test_a_direct_answer_is_billed_and_passed_on() -> None:
+    model = Scripted(ModelReply('{"status": "inconclusive", "summary": "?"}', completion_tokens=12, model="m-2"))
+    command = await ask(model, prompt())
+    assert (command.kind, command.hop) == ("direct", 1)
+    assert json.loads(command.text)["summary"] == "?"
+    assert (command.account.calls, command.account.completion, command.account.model) == (1, 15, "m-2")
+    assert command.account.ms["prepare"] == 1.0
+    assert command.account.ms["model"] >= 0
+    assert model.seen[0][1] == ({"type": "function"},)
+
+
+async def test_a_query_keeps_its_call() -> None:
+    call = ToolCall("c1", "query_datastore", '{"sql": "SELECT 1"}')
+    command = await ask(Scripted(ModelReply("", (call,))), prompt())
+    assert (command.kind, command.sql) == ("query", "SELECT 1")
+    assert command.call is not None
+    assert command.call.id == "c1"
+
+
+async def test_a_template_keeps_its_fills() -> None:
+    arguments = {
+        "template": {"y": []},
+        "fills": [{"sql": "SELECT n FROM records", "mappings": [{"column": "n", "path": "y.(_row_id)"}]}],
+    }
+    call = ToolCall("c1", "fill_template", json.dumps(arguments))
+    command = await ask(Scripted(ModelReply("", (call,))), prompt())
+    assert command.kind == "template"
+    assert command.template == {"y": []}
+    assert (command.fills[0].sql, command.fills[0].mappings[0].path) == (
+        "SELECT n FROM records",
+        "y.(_row_id)",
+    )
+
+
+async def test_a_failing_model_leads_to_the_rules_with_its_reason() -> None:
+    command = await ask(Scripted(ModelError("the model answered 401: check HYVE_LLM_API_KEY", "auth")), prompt())
+    assert (command.kind, command.reason) == ("rules", "the model answered 401: check HYVE_LLM_API_KEY")
+
+
+async def test_a_bug_in_the_client_leads_to_the_rules_without_its_text() -> None:
+    command = await ask(Scripted(RuntimeError("Bearer sk-secret")), prompt())
+    assert (command.kind, command.reason) == ("rules", "the model client failed: RuntimeError")
+
+
+async def test_an_empty_reply_leads_to_the_rules() -> None:
+    command = await ask(Scripted(ModelReply("")), prompt())
+    assert command.kind == "rules"
+    assert "could not be used" in command.reason
+    assert command.account.calls == 1
+
+
+async def test_a_model_that_hangs_is_cut_off() -> None:
+    command = await ask(Hanging(), prompt(), llm_timeout=0.05)
+    assert command.kind == "rules"
+    assert "did not answer within" in command.reason
+
+
+async def test_no_call_is_made_after_the_deadline() -> None:
+    model = Scripted()
+    command = await ask(model, prompt(deadline=now_ms() - 1))
+    assert "deadline passed" in command.reason
+    assert model.seen == []
+
+
+async def test_a_record_that_is_no_prompt_is_poison() -> None:
+    with pytest.raises(Poison, match="PromptReady: hop"):
+        await LlmStage(load(), None).process(Incoming("t", 0, 0, prompt().value.replace(b'"hop":1', b'"hop":3')))

@@ -1,0 +1,213 @@
+"""The store stage: every request ends once, hop 2 never leads to hop 3, a store that is gone is built again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyve.diagnosis import Diagnosis
+from hyve.errors import HyveError
+from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
+from streams.app import Incoming, Outgoing, Poison
+from streams.store import StoreStage
+from workers.kafka import RecordGone
+from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing
+from workers.settings import load
+
+HERE = Position(topic="hyve.requests", partition=5, offset=40)
+
+
+class Pool:
+    """A pool without processes. `stores` are the ids it holds; errors in `raises` are raised once, by call."""
+
+    def __init__(self) -> None:
+        self.stores: set[str] = set()
+        self.raises: dict[str, list[Exception]] = {}
+        self.prepared: list[bytes] = []
+        self.finished: list[StoreCommand] = []
+
+    def _raise(self, call: str) -> None:
+        if self.raises.get(call):
+            raise self.raises[call].pop(0)
+
+    async def prepare(self, request_id: str, raw: bytes, limit: float) -> Prepared:
+        self.prepared.append(raw)
+        self._raise("prepare")
+        self.stores.add(request_id)
+        said = raw.decode() or request_id
+        return Prepared(said, "why?", ({"role": "user", "content": "x"},), ({},), 1000, 100, 77, 50, {"collect": 2.0})
+
+    async def follow_up(self, command: StoreCommand, budget: int, limit: float) -> FollowedUp:
+        self._raise("follow_up")
+        if command.request_id not in self.stores:
+            raise StoreMissing(command.request_id)
+        return FollowedUp(({"role": "tool", "content": command.sql},), 33, 1.0)
+
+    async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
+        self._raise("finish")
+        if command.request_id not in self.stores:
+            raise StoreMissing(command.request_id)
+        self.finished.append(command)
+        mode = "rules" if command.kind == "rules" else "query" if command.hop == 2 else "direct"
+        return Diagnosis("inconclusive", command.reason or "said", mode=mode), "why?"  # type: ignore[arg-type]
+
+    async def drop(self, request_id: str) -> bool:
+        self.stores.discard(request_id)
+        return True
+
+
+def stage(pool: Pool, read: Callable[[Position], bytes] = lambda position: b"r") -> StoreStage:
+    return StoreStage(load(), pool, read)  # type: ignore[arg-type]
+
+
+def request(key: bytes | None = b"r", value: bytes = b"r") -> Incoming:
+    return Incoming(HERE.topic, HERE.partition, HERE.offset, value, key)
+
+
+def command(kind: str = "direct", hop: int = 1, **fields: Any) -> Incoming:
+    account = Account(original=1000, prompt=100, calls=hop, completion=9, model="m", created=1, ms={"prepare": 5.0})
+    record = StoreCommand.model_validate(
+        {"request_id": "r", "hop": hop, "kind": kind, "request": HERE, "account": account, **fields}
+    )
+    return Incoming("hyve.queries", 5, 0, record.to_bytes(), b"r")
+
+
+def result(out: Any) -> DiagnosisResult:
+    assert [item.topic for item in out] == ["results", "metrics"]
+    assert {item.key for item in out} == {b"r"}
+    read = DiagnosisResult.from_bytes(out[0].value)
+    account = RequestMetrics.from_bytes(out[1].value)
+    assert (account.status, account.tokens, account.ms) == (read.status, read.tokens, read.ms)
+    return read
+
+
+def prompt(out: Any) -> PromptReady:
+    (item,) = out
+    assert (item.topic, item.key) == ("prompts", b"r")
+    return PromptReady.from_bytes(item.value)
+
+
+async def test_a_request_becomes_a_prompt_that_knows_where_the_request_stands() -> None:
+    made = prompt(await stage(Pool()).request(request()))
+    assert (made.hop, made.request, made.deadline) == (1, HERE, 77)
+    assert (made.account.original, made.account.prompt, made.account.created) == (1000, 100, 50)
+    assert made.account.ms["collect"] == 2.0
+    assert made.account.ms["prepare"] >= 0
+
+
+async def test_a_request_that_comes_again_is_not_asked_again() -> None:
+    pool = Pool()
+    store = stage(pool)
+    await store.request(request())
+    assert await store.request(request()) == []
+    result(await store.command(command()))
+    assert await store.request(request()) == []
+    assert await store.command(command()) == []
+    assert len(pool.prepared) == 1
+
+
+async def test_both_copies_in_one_batch_are_asked_and_answered_once() -> None:
+    pool = Pool()
+    store = stage(pool)
+    asked = await asyncio.gather(store.request(request()), store.request(request()))
+    assert sorted(len(out) for out in asked) == [0, 1]
+    ended = await asyncio.gather(store.command(command()), store.command(command()))
+    assert sorted(len(out) for out in ended) == [0, 2]
+    assert len(pool.finished) == 1
+
+
+async def test_a_direct_answer_ends_the_request_and_frees_the_store() -> None:
+    pool = Pool()
+    store = stage(pool)
+    await store.request(request())
+    done = result(await store.command(command()))
+    assert (done.request_id, done.mode, done.model, done.calls) == ("r", "direct", "m", 1)
+    assert (done.tokens.original, done.tokens.prompt, done.tokens.completion) == (1000, 100, 9)
+    assert done.question == "why?"
+    assert done.ms["total"] > 0
+    assert pool.stores == set()
+
+
+async def test_an_answer_that_kafka_would_refuse_ends_as_failed() -> None:
+    class Chatty(Pool):
+        async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
+            return Diagnosis("conclusive", "s", charts=("x" * (17 << 20),), mode="template"), "why?"
+
+    store = stage(Chatty())
+    done = result(await store.command(command("template")))
+    assert (done.status, done.charts) == ("failed", ())
+    assert "is above the limit" in done.summary
+
+
+async def test_a_query_leads_to_the_only_follow_up_and_that_to_a_result() -> None:
+    pool = Pool()
+    store = stage(pool)
+    await store.request(request())
+    second = prompt(await store.command(command("query", sql="SELECT 1")))
+    assert (second.hop, second.tools, second.account.follow_up) == (2, (), 33)
+    assert await store.command(command("query", sql="SELECT 1")) == [], "hop 1 twice must not ask twice"
+    done = result(await store.command(command("query", hop=2, sql="SELECT 2")))
+    assert done.mode == "query"
+    assert pool.finished[-1].hop == 2
+
+
+async def test_a_store_that_is_gone_is_built_from_the_request_record() -> None:
+    asked: list[Position] = []
+
+    def read(position: Position) -> bytes:
+        asked.append(position)
+        return b"r"
+
+    pool = Pool()
+    assert result(await stage(pool, read).command(command())).status == "inconclusive"
+    assert prompt(await stage(pool, read).command(command("query", sql="SELECT 1"))).hop == 2
+    assert asked == [HERE, HERE]
+    assert pool.prepared == [b"r", b"r"]
+
+
+async def test_a_request_record_that_is_gone_fails_the_request_and_says_so() -> None:
+    def read(position: Position) -> bytes:
+        raise RecordGone("the request record is gone")
+
+    done = result(await stage(Pool(), read).command(command()))
+    assert (done.status, done.summary) == ("failed", "the request record is gone")
+
+
+async def test_an_answer_that_cannot_be_used_falls_back_to_the_rules() -> None:
+    pool = Pool()
+    pool.raises["finish"] = [HyveError("path y.(n): no such column")]
+    store = stage(pool)
+    await store.request(request())
+    done = result(await store.command(command("template")))
+    assert (done.mode, done.model) == ("rules", "rules")
+    assert done.summary == "the model's answer could not be used: path y.(n): no such column"
+
+
+async def test_data_that_cannot_be_used_fails_with_the_reason_and_may_be_asked_again() -> None:
+    pool = Pool()
+    pool.raises["prepare"] = [HyveError("the input is empty"), StoreFault("Traceback\nValueError: odd")]
+    store = stage(pool)
+    assert result(await store.request(request())).summary == "the input is empty"
+    assert result(await store.request(request())).summary == "the store failed on this data: ValueError: odd"
+    assert prompt(await store.request(request())).hop == 1
+
+
+async def test_records_that_cannot_be_decoded_are_poison() -> None:
+    pool = Pool()
+    pool.raises["prepare"] = [RecordUnusable("not a DiagnosisRequest: Invalid JSON")]
+    with pytest.raises(Poison, match="not a DiagnosisRequest"):
+        await stage(pool).request(request())
+    with pytest.raises(Poison, match="request_id as the record's key"):
+        await stage(pool).request(request(key=None))
+    with pytest.raises(Poison, match="'other' is not its request_id 'r'"):
+        await stage(Pool()).request(request(key=b"other"))
+    with pytest.raises(Poison, match="StoreCommand"):
+        await stage(pool).command(Incoming("hyve.queries", 0, 0, b"{}"))
+
+
+def test_outgoing_takes_odd_ids() -> None:
+    sent = Outgoing.of("queries", "a\ud800", StoreCommand(request_id="a", hop=1, kind="rules", request=HERE), 2)
+    assert (sent.key, sent.partition) == (b"a?", 2)

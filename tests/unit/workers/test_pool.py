@@ -1,0 +1,224 @@
+"""The store pool with real processes and stores: stores are found again, and losing one is survived."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from hyve.errors import HyveError
+from schemas import Account, DiagnosisRequest, Payload, Position, StoreCommand
+from workers.pool import RecordUnusable, StoreDied, StoreMissing, StoreOverran, StorePool
+
+POSITION = Position(topic="hyve.requests", partition=0, offset=0)
+
+
+def raw(request_id: str, rows: int = 40) -> bytes:
+    lines = [json.dumps({"n": i, "service": f"s{i % 3}", "note": "x" * 20}) for i in range(rows)]
+    request = DiagnosisRequest(
+        request_id=request_id,
+        question="how many rows?",
+        payloads=(Payload(name="rows", text="\n".join(lines)),),
+        notes=("half was cut",),
+    )
+    return request.to_bytes()
+
+
+def command(request_id: str, kind: str, hop: int = 1, **fields: object) -> StoreCommand:
+    return StoreCommand.model_validate(
+        {
+            "request_id": request_id,
+            "hop": hop,
+            "kind": kind,
+            "request": POSITION,
+            "account": Account(model="m"),
+            **fields,
+        }
+    )
+
+
+@pytest_asyncio.fixture
+async def pool() -> AsyncIterator[StorePool]:
+    pool = StorePool(size=1, stores=2)
+    yield pool
+    pool.close()
+
+
+async def test_a_store_is_built_queried_and_answers(pool: StorePool) -> None:
+    prepared = await pool.prepare("r1", raw("r1"), 60)
+    assert prepared.request_id == "r1"
+    assert prepared.question == "how many rows?"
+    assert prepared.original_tokens > 500
+    assert 0 < prepared.prompt_tokens <= 4000
+    assert "half was cut" in json.dumps(prepared.messages)
+    assert prepared.tools
+
+    followed = await pool.follow_up(
+        command("r1", "query", sql="SELECT count(*) AS c, sum(n) AS s FROM records"), 2000, 30
+    )
+    assert "780" in json.dumps(followed.messages[-1])
+    assert followed.tokens > 0
+
+    ended, question = await pool.finish(command("r1", "query", hop=2, sql="SELECT count(*) AS c FROM records"), 30)
+    assert (ended.status, ended.mode, question) == ("partial", "query", "how many rows?")
+    assert ended.evidence[0].rows == ((40,),)
+    assert "half was cut" in ended.notes
+
+
+async def test_a_direct_answer_has_its_evidence_run(pool: StorePool) -> None:
+    await pool.prepare("r1", raw("r1"), 60)
+    answer = {
+        "status": "conclusive",
+        "summary": "s1 it is",
+        "root_causes": [
+            {
+                "entity": "s1",
+                "summary": "x",
+                "confidence": 0.9,
+                "evidence": ["SELECT max(n) AS top FROM records"],
+            }
+        ],
+        "claims": [],
+        "next_steps": [],
+    }
+    diagnosis, _ = await pool.finish(command("r1", "direct", text=json.dumps(answer)), 30)
+    assert diagnosis.status == "conclusive"
+    assert diagnosis.model == "m"
+    assert diagnosis.evidence[0].rows == ((39,),)
+
+
+async def test_the_rules_analyst_says_why_it_answers(pool: StorePool) -> None:
+    await pool.prepare("r1", raw("r1"), 60)
+    diagnosis, _ = await pool.finish(command("r1", "rules", reason="the model answered 401"), 30)
+    assert diagnosis.mode == "rules"
+    assert any("the model answered 401" in note for note in diagnosis.notes)
+
+
+async def test_an_unknown_store_is_missing_and_so_is_a_dropped_one(pool: StorePool) -> None:
+    with pytest.raises(StoreMissing):
+        await pool.finish(command("nobody", "rules"), 30)
+    await pool.prepare("r1", raw("r1"), 60)
+    assert await pool.drop("r1") is True
+    assert await pool.drop("r1") is False
+    with pytest.raises(StoreMissing):
+        await pool.finish(command("r1", "rules"), 30)
+
+
+async def test_the_least_recently_used_store_gives_way(pool: StorePool) -> None:
+    await pool.prepare("r1", raw("r1"), 60)
+    await pool.prepare("r2", raw("r2"), 60)
+    await pool.finish(command("r1", "rules"), 30)
+    await pool.prepare("r3", raw("r3"), 60)
+    with pytest.raises(StoreMissing):
+        await pool.finish(command("r2", "rules"), 30)
+    assert (await pool.finish(command("r1", "rules"), 30))[1] == "how many rows?"
+
+
+async def test_bad_records_and_bad_data_are_told_apart(pool: StorePool) -> None:
+    with pytest.raises(RecordUnusable, match="not a DiagnosisRequest"):
+        await pool.prepare("r1", b"{", 60)
+    empty = DiagnosisRequest(request_id="r1", question="q", payloads=())
+    with pytest.raises(HyveError, match="no data"):
+        await pool.prepare("r1", empty.to_bytes(), 60)
+
+
+async def test_a_process_that_is_killed_is_replaced_and_the_call_repeated() -> None:
+    respawned = []
+    pool = StorePool(size=1, stores=2, on_respawn=lambda: respawned.append(1))
+    try:
+        await pool.warm()
+        (first,) = pool.pids
+        running = asyncio.create_task(pool.prepare("r1", raw("r1", rows=60_000), 60))
+        await asyncio.sleep(0.15)
+        os.kill(first, signal.SIGKILL)
+        assert (await running).request_id == "r1"
+        assert pool.pids != (first,)
+        assert respawned == [1]
+    finally:
+        pool.close()
+
+
+async def test_a_request_that_kills_its_process_twice_is_given_up() -> None:
+    pool = StorePool(size=1, stores=2)
+    try:
+        await pool.warm()
+        running = asyncio.create_task(pool.prepare("r1", raw("r1", rows=150_000), 60))
+        while not running.done():
+            await asyncio.sleep(0.05)
+            for pid in pool.pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        with pytest.raises(StoreDied, match="died twice"):
+            await running
+        assert (await pool.prepare("r2", raw("r2"), 60)).request_id == "r2"
+    finally:
+        pool.close()
+
+
+async def test_a_call_that_overruns_is_stopped_and_the_slot_works_again(pool: StorePool) -> None:
+    await pool.warm()
+    (before,) = pool.pids
+    with pytest.raises(StoreOverran, match=r"over 0\.01 s"):
+        await pool.prepare("r1", raw("r1", rows=60_000), 0.01)
+    assert (await pool.prepare("r2", raw("r2"), 60)).request_id == "r2"
+    assert pool.pids != (before,)
+
+
+def test_requests_keep_their_slot() -> None:
+    pool, other = StorePool(size=4, stores=1), StorePool(size=4, stores=1)
+    try:
+        slots = [pool.slot_of(f"r{i}") for i in range(200)]
+        assert slots == [other.slot_of(f"r{i}") for i in range(200)]
+        assert set(slots) == {0, 1, 2, 3}
+    finally:
+        pool.close()
+        other.close()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads /proc")
+def test_children_end_with_a_parent_that_was_killed() -> None:
+    program = textwrap.dedent("""
+        import asyncio, sys
+        from workers.pool import StorePool
+
+        async def main():
+            pool = StorePool(size=2, stores=1)
+            await pool.warm()
+            print(*pool.pids, flush=True)
+            await asyncio.sleep(60)
+
+        if __name__ == "__main__":
+            asyncio.run(main())
+    """)
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(_runs(pid) for pid in pids)
+    finally:
+        parent.kill()
+        parent.wait()
+    end = time.monotonic() + 10
+    while time.monotonic() < end and any(_runs(pid) for pid in pids):
+        time.sleep(0.05)
+    assert [pid for pid in pids if _runs(pid)] == []
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process is there and not merely unreaped."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,287 @@
+"""Blocking Kafka calls by kafka-python: topics, a connection check, one record by position, records by time.
+
+Rules:
+- Called from a thread or a command line, never on an event loop.
+- Every failure is a `HyveError` of one line; kafka-python's own log stays silent but for what is
+  critical.
+- A read by time trusts only what it sees: it checks each record's timestamp itself (a partition is not in
+  the order of event time, and some brokers answer `offsets_for_times` with offset 0), and it ends on a
+  later record beyond the end that the broker named, on silence, or at its deadline. `end_offsets` alone
+  never ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.partitioner import murmur2
+
+from hyve.errors import HyveError
+from schemas import Position
+from workers.settings import Settings
+
+FETCH_BYTES = 64 << 20
+MAX_REQUEST = 100 << 20
+
+
+class RecordGone(HyveError):
+    """The record that a position names is no longer on its topic."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One record as it stands on Kafka. `timestamp` is epoch milliseconds."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition that Kafka's default partitioner picks for `key`."""
+    return int((murmur2(key) & 0x7FFFFFFF) % partitions)
+
+
+@contextlib.contextmanager
+def _told(settings: Settings, doing: str) -> Iterator[None]:
+    """Turns kafka-python's errors into one line each."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    try:
+        yield
+    except HyveError:
+        raise
+    except (KafkaError, OSError, ValueError) as error:
+        text = " ".join(str(error).split())[:200]
+        if "bootstrap" in text.lower() or "NoBrokersAvailable" in text or isinstance(error, OSError):
+            raise HyveError(
+                f"cannot reach a Kafka broker at {settings.bootstrap_servers}: is it running? "
+                "Check HYVE_BOOTSTRAP_SERVERS (host:port, by commas)"
+            ) from None
+        raise HyveError(f"{doing} failed at {settings.bootstrap_servers}: {type(error).__name__}: {text}") from None
+
+
+@contextlib.contextmanager
+def _admin(settings: Settings) -> Iterator[KafkaAdminClient]:
+    with _told(settings, "asking Kafka for its topics"):
+        client = KafkaAdminClient(
+            bootstrap_servers=settings.servers, bootstrap_timeout_ms=int(settings.connect_timeout * 1000)
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@contextlib.contextmanager
+def _consumer(settings: Settings, doing: str, **options: Any) -> Iterator[KafkaConsumer]:
+    with _told(settings, doing):
+        consumer = KafkaConsumer(
+            bootstrap_servers=settings.servers,
+            bootstrap_timeout_ms=int(settings.connect_timeout * 1000),
+            enable_auto_commit=False,
+            fetch_max_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=100,
+            receive_message_max_bytes=2 * FETCH_BYTES,
+            **options,
+        )
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+
+@contextlib.contextmanager
+def producing(settings: Settings) -> Iterator[KafkaProducer]:
+    """A producer whose records are all delivered when the block ends."""
+    with _told(settings, "producing"):
+        producer = KafkaProducer(
+            bootstrap_servers=settings.servers,
+            bootstrap_timeout_ms=int(settings.connect_timeout * 1000),
+            max_request_size=MAX_REQUEST,
+            compression_type="gzip",
+            linger_ms=5,
+            acks="all",
+        )
+        try:
+            yield producer
+            producer.flush(60)
+        finally:
+            producer.close(timeout=5)
+
+
+def check(settings: Settings) -> None:
+    """Raises `HyveError` where no broker answers within the connection timeout."""
+    with _admin(settings):
+        pass
+
+
+def list_topics(settings: Settings) -> dict[str, int]:
+    """Every topic of ours that exists, and its number of partitions."""
+    ours = {settings.topic(name) for name in settings.topics()} | set(settings.raw)
+    with _admin(settings) as admin:
+        names = sorted(ours & set(admin.list_topics()))
+        return {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(names)} if names else {}
+
+
+def create_topics(settings: Settings) -> dict[str, bool]:
+    """Creates what is missing, from the table of topics. Name -> whether it was created now."""
+    table = settings.topics()
+    wanted = {settings.topic(name): topic for name, topic in table.items() if name != "raw"}
+    wanted |= dict.fromkeys(settings.raw, table["raw"])
+    made: dict[str, bool] = {}
+    with _admin(settings) as admin:
+        there = set(admin.list_topics())
+        for name, topic in wanted.items():
+            made[name] = False
+            if name in there:
+                continue
+            new = NewTopic(name, topic.partitions, settings.replication, topic_configs=topic.config())
+            with contextlib.suppress(TopicAlreadyExistsError):
+                admin.create_topics([new])
+                made[name] = True
+        pair = [settings.topic("requests"), settings.topic("queries")]
+        counts = {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(pair)}
+    if len(set(counts.values())) > 1:
+        raise HyveError(
+            f"{pair[0]} has {counts[pair[0]]} partitions and {pair[1]} has {counts[pair[1]]}: "
+            "they need the same number, for a request and its queries must meet on one worker"
+        )
+    return made
+
+
+def partitions(settings: Settings, topic: str) -> int:
+    """Number of partitions of `topic`; `HyveError` where it doesn't exist."""
+    with _consumer(settings, f"asking for {topic}") as consumer:
+        found = consumer.partitions_for_topic(topic)
+    if not found:
+        raise HyveError(f"topic {topic} does not exist at {settings.bootstrap_servers}: run `hyve topics create`")
+    return len(found)
+
+
+def read_one(settings: Settings, position: Position, timeout: float = 15.0) -> bytes:
+    """The value of the record at `position`. Raises `RecordGone` where Kafka no longer has it."""
+    where = f"{position.topic}[{position.partition}] offset {position.offset}"
+    with _consumer(settings, f"reading {where}", max_partition_fetch_bytes=FETCH_BYTES, max_poll_records=1) as consumer:
+        place = TopicPartition(position.topic, position.partition)
+        consumer.assign([place])
+        consumer.seek(place, position.offset)
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            for record in consumer.poll(timeout_ms=500).get(place, ()):
+                if record.offset == position.offset:
+                    return bytes(record.value)
+                if record.offset > position.offset:
+                    raise RecordGone(f"the request record at {where} is gone: its topic's retention has passed")
+    raise RecordGone(f"the request record at {where} did not come within {timeout:g} s")
+
+
+class RangeReader:
+    """Reads records between two times (epoch ms, both included), one connection for several rounds.
+
+    `timed_out` says that the deadline ended a round before the partition's end.
+    """
+
+    def __init__(self, settings: Settings, topic: str, since: int, until: int, deadline: float) -> None:
+        self._settings, self._topic = settings, topic
+        self._since, self._until = since, until
+        self._deadline = deadline
+        self.timed_out = False
+        self.partitions = 0
+        self._stack = contextlib.ExitStack()
+        self._consumer: KafkaConsumer | None = None
+
+    def __enter__(self) -> RangeReader:
+        self._consumer = self._stack.enter_context(
+            _consumer(
+                self._settings,
+                f"reading {self._topic}",
+                max_partition_fetch_bytes=8 << 20,
+                max_poll_records=5000,
+            )
+        )
+        found = self._consumer.partitions_for_topic(self._topic)
+        if not found:
+            self._stack.close()
+            raise HyveError(f"topic {self._topic} does not exist: run `hyve topics create`")
+        self.partitions = len(found)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self, partitions: Sequence[int]) -> Iterator[Stored]:
+        """The records of `partitions` in the range, in the order of arrival for each partition."""
+        consumer = self._consumer
+        if consumer is None or not partitions:
+            return
+        with _told(self._settings, f"reading {self._topic}"):
+            places = [TopicPartition(self._topic, partition) for partition in partitions]
+            consumer.assign(places)
+            ends = consumer.end_offsets(places)
+            starts = consumer.offsets_for_times(dict.fromkeys(places, self._since))
+            for place in places:
+                start = starts.get(place)
+                consumer.seek(place, start.offset if start is not None else ends.get(place, 0))
+            open_ = set(places)
+            heard = time.monotonic()
+            while open_:
+                now = time.monotonic()
+                if now > self._deadline:
+                    self.timed_out = True
+                    return
+                if now - heard > self._settings.collect_idle:
+                    return
+                for place, records in consumer.poll(timeout_ms=100).items():
+                    heard = time.monotonic()
+                    for record in records:
+                        if record.timestamp > self._until and record.offset >= ends.get(place, 0):
+                            open_.discard(place)
+                        if self._since <= record.timestamp <= self._until and record.value is not None:
+                            yield Stored(
+                                record.topic,
+                                record.partition,
+                                record.offset,
+                                record.timestamp,
+                                record.key,
+                                record.value,
+                                tuple(record.headers or ()),
+                            )
+                    if place not in open_:
+                        consumer.pause(place)
+
+
+def wait_for(
+    settings: Settings, topic: str, key: bytes, timeout: float, check: Callable[[], None] = lambda: None
+) -> bytes | None:
+    """The value of the first record under `key` on `topic` (read from its start); None where time runs out.
+
+    `check` is called all the while; what it raises ends the wait.
+    """
+    with _consumer(
+        settings, f"reading {topic}", max_partition_fetch_bytes=FETCH_BYTES, auto_offset_reset="earliest"
+    ) as consumer:
+        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        if not places:
+            raise HyveError(f"topic {topic} does not exist: run `hyve topics create`")
+        consumer.assign(places)
+        consumer.seek_to_beginning(*places)
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            check()
+            for records in consumer.poll(timeout_ms=200).values():
+                for record in records:
+                    if record.key == key and record.value is not None:
+                        return bytes(record.value)
+    return None

@@ -1,0 +1,126 @@
+"""Every setting, frozen, from `HYVE_*` variables: the only reader of the environment in the project.
+
+Rules: a bad value is one line (`HyveError`) that names the variable, never a traceback; secrets are
+masked in `repr`. The Kafka timeouts' defaults suit a real broker. On the embedded one, a group join takes
+half of the rebalance timeout, so `workers.broker` gives its workers short ones (see `EMBEDDED`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from hyve.errors import HyveError
+from schemas import TOPICS, Topic
+
+EMBEDDED: Final[dict[str, str]] = {
+    "HYVE_REBALANCE_TIMEOUT": "4",
+    "HYVE_SESSION_TIMEOUT": "6",
+    "HYVE_HEARTBEAT_INTERVAL": "1",
+    "HYVE_REPLICATION": "1",
+}
+
+
+class Settings(BaseSettings):
+    """Settings of one process. Times are seconds and sizes bytes unless a name says otherwise."""
+
+    model_config = SettingsConfigDict(env_prefix="HYVE_", frozen=True, extra="ignore", env_ignore_empty=True)
+
+    bootstrap_servers: str = Field(default="127.0.0.1:9092", description="host:port of Kafka brokers, by commas.")
+    topic_prefix: str = Field(default="hyve", pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    raw_topics: str = Field(default="", description="Topics that the intake reads, by commas; empty: PREFIX.raw.")
+    replication: int = Field(default=1, ge=1, le=10, description="Replicas of the topics that HYVE creates.")
+    connect_timeout: float = Field(default=5.0, gt=0, le=120)
+
+    rebalance_timeout: float = Field(default=60.0, gt=0)
+    session_timeout: float = Field(default=30.0, gt=0)
+    heartbeat_interval: float = Field(default=3.0, gt=0)
+    batch: int = Field(default=16, ge=1, le=1000, description="Records that one agent works on at a time.")
+    raw_batch: int = Field(default=64, ge=1, le=5000, description="Raw records that the intake works on at a time.")
+
+    llm_base_url: str = Field(default="", description="OpenAI-compatible server, such as https://host/v1.")
+    llm_model: str = ""
+    llm_api_key: SecretStr = SecretStr("")
+    llm_timeout: float = Field(default=60.0, gt=0)
+
+    budget: int = Field(default=4000, ge=200, le=1_000_000, description="Tokens of the first prompt.")
+    follow_up_budget: int = Field(default=2000, ge=200, le=1_000_000, description="Tokens of the second prompt.")
+    deadline: float = Field(default=300.0, gt=0, description="How long one request may take, end to end.")
+
+    pool_size: int = Field(default=2, ge=1, le=256, description="Processes that hold request stores.")
+    pool_stores: int = Field(default=8, ge=1, le=10_000, description="Stores that one process keeps.")
+    prepare_timeout: float = Field(default=120.0, gt=0, description="Longest that building one store may take.")
+    query_timeout: float = Field(default=30.0, gt=0, description="Longest that one other store call may take.")
+
+    window_minutes: float = Field(default=30.0, gt=0, le=1440, description="Telemetry before an alert's start.")
+    collect_bytes: int = Field(
+        default=24 << 20, ge=1024, le=48 << 20, description="Telemetry in one request; the newest is kept."
+    )
+    collect_timeout: float = Field(default=30.0, gt=0)
+    collect_idle: float = Field(default=0.5, gt=0, le=30, description="Silence after which a partition is read.")
+    webhook_bytes: int = Field(default=2 << 20, ge=1024, description="Largest webhook body.")
+
+    http_host: str = "127.0.0.1"
+    http_port: int = Field(default=6066, ge=0, le=65535, description="Webhook of the intake worker.")
+    metrics_port: int = Field(default=-1, ge=-1, le=65535, description="-1: 9464 intake, 9465 store, 9466 llm.")
+    log_level: str = Field(default="INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
+
+    @field_validator("llm_base_url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://")
+        return value.rstrip("/")
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _hosts(cls, value: str) -> str:
+        for server in value.split(","):
+            host, _, port = server.strip().rpartition(":")
+            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+                raise ValueError(f"{server.strip()!r} is not host:port")
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Settings:
+        if self.llm_base_url and not self.llm_model:
+            raise ValueError("HYVE_LLM_BASE_URL is set but HYVE_LLM_MODEL is not: name the model to ask")
+        if self.heartbeat_interval * 2 > self.session_timeout:
+            raise ValueError("HYVE_HEARTBEAT_INTERVAL must be at most half of HYVE_SESSION_TIMEOUT")
+        return self
+
+    @cached_property
+    def raw(self) -> tuple[str, ...]:
+        """Full names of the raw topics."""
+        named = tuple(name.strip() for name in self.raw_topics.split(",") if name.strip())
+        return named or (self.topic("raw"),)
+
+    @property
+    def servers(self) -> list[str]:
+        """Bootstrap servers as a list."""
+        return [server.strip() for server in self.bootstrap_servers.split(",")]
+
+    def topic(self, name: str) -> str:
+        """Full name of a topic of the table: "requests" -> "hyve.requests"."""
+        return f"{self.topic_prefix}.{name}"
+
+    @staticmethod
+    def topics() -> dict[str, Topic]:
+        """The table of topics by its short names."""
+        return {topic.name: topic for topic in TOPICS}
+
+
+def load(**overrides: Any) -> Settings:
+    """Settings from the environment; `overrides` win. Raises `HyveError` that names each bad variable."""
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        faults = []
+        for fault in error.errors(include_url=False, include_input=False):
+            name = "HYVE_" + "_".join(str(step) for step in fault["loc"]).upper() if fault["loc"] else ""
+            text = fault["msg"].removeprefix("Value error, ")
+            faults.append(f"{name}: {text}" if name else text)
+        raise HyveError(f"bad settings: {'; '.join(faults)}") from None
