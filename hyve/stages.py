@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -268,49 +269,63 @@ def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reaso
 
 
 async def diagnose(request: Request, store: Datastore, model: Model | None = None) -> Diagnosis:
-    """One diagnosis: at most two calls of `model`, and the rules analyst where there is none or it fails."""
+    """One diagnosis: at most two calls of `model`, and the rules analyst where there is none or it fails.
+
+    `ms` of the answer: prepare (the view; the store is there already), model, query, model_2, finish, total.
+    """
+    began = time.perf_counter()
     ms: dict[str, float] = {}
     calls = completion = second = 0
-    built = await asyncio.to_thread(compact, store, request)
-    ms.update(built.ms)
 
-    async def ask(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Decision:
-        nonlocal calls, completion
-        assert model is not None
-        began = time.perf_counter()
-        calls += 1
+    @contextmanager
+    def timed(stage: str) -> Iterator[None]:
+        start = time.perf_counter()
         try:
-            reply = await model.complete(messages, tools)
+            yield
         finally:
-            ms["model"] = ms.get("model", 0.0) + (time.perf_counter() - began) * 1000
+            ms[stage] = (time.perf_counter() - start) * 1000
+
+    async def ask(stage: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Decision:
+        nonlocal calls, completion
+        if model is None:
+            raise ModelError("no model is configured", "connection")
+        calls += 1
+        with timed(stage):
+            reply = await model.complete(messages, tools)
         completion += reply.completion_tokens if reply.completion_tokens is not None else count_tokens(reply.text)
         return decide(reply)
 
+    with timed("prepare"):
+        built = await asyncio.to_thread(compact, store, request)
     try:
-        if model is None:
-            raise ModelError("no model is configured", "connection")
-        decision = await ask(built.messages, built.tools)
+        decision = await ask("model", built.messages, built.tools)
         mode: Literal["direct", "query"] = "direct"
         if isinstance(decision, Query):
             mode = "query"
-            messages, second = await asyncio.to_thread(follow_up, store, built.messages, decision)
-            decision = await ask(messages, ())
-        if isinstance(decision, Query):
-            found = await asyncio.to_thread(rows_answer, store, decision, model=model.name)
-        else:
-            found = await asyncio.to_thread(
-                finish,
-                store,
-                decision,
-                model=model.name,
-                mode=mode,
-                question=request.question,
-                focus=request.focus,
-                kind=request.kind,
-            )
+            with timed("query"):
+                messages, second = await asyncio.to_thread(follow_up, store, built.messages, decision)
+            decision = await ask("model_2", messages, ())
+        with timed("finish"):
+            if isinstance(decision, Query):
+                found = await asyncio.to_thread(rows_answer, store, decision, model=_name(model))
+            else:
+                found = await asyncio.to_thread(
+                    finish,
+                    store,
+                    decision,
+                    model=_name(model),
+                    mode=mode,
+                    question=request.question,
+                    focus=request.focus,
+                    kind=request.kind,
+                )
     except HyveError as error:
-        began = time.perf_counter()
-        found = await asyncio.to_thread(rules, store, request.question, request.focus, str(error))
-        ms["rules"] = (time.perf_counter() - began) * 1000
+        with timed("finish"):
+            found = await asyncio.to_thread(rules, store, request.question, request.focus, str(error))
+    ms["total"] = (time.perf_counter() - began) * 1000
     tokens = Tokens(built.original_tokens, built.prompt_tokens, second, completion)
     return replace(found, calls=calls, tokens=tokens, ms=ms, notes=(*request.notes, *found.notes))
+
+
+def _name(model: Model | None) -> str:
+    return model.name if model is not None else ""

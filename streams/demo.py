@@ -39,9 +39,9 @@ from streams.collect import request_id
 from streams.incident import Incident, generate
 from streams.report import POINT_AT_MODEL, analyst_line, show
 from streams.supervisor import Supervisor, stopping_on_signals, worker_command
-from streams.worker import make_model
 from workers import kafka
 from workers.broker import EmbeddedBroker, free_port
+from workers.llm import configured
 from workers.settings import EMBEDDED, Settings, load
 
 KINDS = ("intake", "store", "llm")
@@ -54,7 +54,7 @@ def run(scenario: str, seed: int, *, as_json: bool = False, keep: bool = False) 
     err = Console(stderr=True, highlight=False)
     out = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
     settings = load(topic_prefix="hyve", raw_topics="", replication=1)
-    make_model(settings)  # a bad address or key ends it here, in one line, before anything is started
+    configured(settings)  # a bad address or key ends it here, in one line, before anything is started
     (err if as_json else out).print(analyst_line(settings), soft_wrap=True)
     logs = Path(tempfile.mkdtemp(prefix="hyve-demo-"))
     fault = ""

@@ -40,11 +40,11 @@ def ask(
     """
     from hyve import stages
     from schemas import DiagnosisResult
-    from streams.worker import make_model
     from workers import settings
+    from workers.llm import configured
 
     loaded = settings.load()
-    model = make_model(loaded)
+    model = configured(loaded)
     request = stages.Request(question, _payloads(file), budget)
 
     async def run() -> Any:
@@ -53,7 +53,7 @@ def ask(
         ms = (time.perf_counter() - began) * 1000
         with store:
             found = await stages.diagnose(request, store, model)
-        return replace(found, ms={**found.ms, "store": ms})
+        return replace(found, ms={**found.ms, **{name: found.ms[name] + ms for name in ("prepare", "total")}})
 
     found = asyncio.run(run())
     result = DiagnosisResult.of(

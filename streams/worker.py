@@ -12,12 +12,11 @@ import signal
 import socket
 import sys
 import threading
-from typing import Any, Literal
+from typing import Literal
 
 import faust
 
 from hyve.errors import HyveError
-from hyve.reply import Model
 from streams import metrics
 from streams.alerts import mount
 from streams.app import make_app, sender, serve
@@ -27,6 +26,7 @@ from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.store import StoreStage
 from workers import kafka
+from workers.llm import configured
 from workers.pool import StorePool
 from workers.settings import Settings
 
@@ -84,7 +84,7 @@ def _store(settings: Settings) -> faust.App:
 def _llm(settings: Settings) -> faust.App:
     app = make_app(settings, "llm", buffer=settings.batch)
     send = sender(app, settings)
-    model = make_model(settings)
+    model = configured(settings)
     stage = LlmStage(settings, model)
     log.info("llm: %s", "no model: the rules analyst answers" if model is None else f"model {model.name}")
     serve(app, settings, [settings.topic("prompts")], "model", stage.process, send, settings.batch)
@@ -102,21 +102,6 @@ def _check_port(settings: Settings) -> None:
                 f"can't serve the webhook on {settings.http_host}:{settings.http_port} ({error.strerror}): "
                 "set HYVE_HTTP_HOST and HYVE_HTTP_PORT"
             ) from None
-
-
-def make_model(settings: Settings) -> Model | None:
-    """The model client that the settings ask for; None where they name no server."""
-    if not settings.llm_base_url:
-        return None
-    from workers.llm import OpenAIModel
-
-    model: Any = OpenAIModel(
-        settings.llm_base_url,
-        settings.llm_model,
-        settings.llm_api_key.get_secret_value(),
-        timeout=settings.llm_timeout,
-    )
-    return model  # type: ignore[no-any-return]
 
 
 def _stop_with_stdin() -> None:
@@ -138,4 +123,4 @@ def _quiet_logs() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-__all__ = ["Kind", "make_model", "run"]
+__all__ = ["Kind", "run"]

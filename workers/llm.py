@@ -26,6 +26,7 @@ import httpx
 
 from hyve.errors import ModelError
 from hyve.reply import ModelReply, ToolCall
+from workers.settings import Settings
 
 MAX_BODY = 8 << 20
 """Bytes of the largest reply."""
@@ -35,6 +36,14 @@ MAX_CALLS = 32
 
 _AGAIN = frozenset({408, 409, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _LONGEST_PAUSE = 8.0
+
+
+def configured(settings: Settings) -> OpenAIModel | None:
+    """The client that the settings ask for; None where they name no server. ModelError where they can't be used."""
+    if not settings.llm_base_url:
+        return None
+    key = settings.llm_api_key.get_secret_value()
+    return OpenAIModel(settings.llm_base_url, settings.llm_model, key, timeout=settings.llm_timeout)
 
 
 class OpenAIModel:

@@ -132,7 +132,9 @@ def _drop(request_id: str) -> bool:
 
 def _warm() -> int:
     import hyve.stages  # noqa: F401 - imported here, so that only children pay for it
+    from hyve.tokens import count_tokens
 
+    count_tokens("")  # reads the vocabulary
     return os.getpid()
 
 

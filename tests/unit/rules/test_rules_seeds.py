@@ -1,7 +1,7 @@
 """The rules analyst on 30 seeds of each scenario.
 
-The thresholds were tuned on seeds 100 to 129; one of them was changed once after a look at seed 7 of these. Seeds 2000 to
-2029 were looked at only after all tuning: docs/benchmarks.md has all three tables.
+The thresholds were tuned on seeds 100 to 129; one of them was changed once after a look at seed 7 of these. Seeds
+2000 to 2029 were looked at only after all tuning: docs/benchmarks.md has all three tables.
 """
 
 from __future__ import annotations
