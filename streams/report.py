@@ -7,6 +7,7 @@ visible and no text is read as markup.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from workers.settings import Settings
 ROWS: Final = 18
 COLUMNS: Final = 12
 _COLOURS: Final = {"conclusive": "green", "inconclusive": "yellow", "partial": "yellow", "failed": "red"}
+_NANOS: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\d+")
 _TOP: Final = ("collect", "prepare", "model", "query", "model_2", "finish", "total")
 
 POINT_AT_MODEL: Final = (
@@ -115,7 +117,8 @@ def _evidence(console: Console, ids: Sequence[str], evidence: Mapping[str, Evide
         sql = Text(f"{name}: ", style="dim")
         sql.append("\n".join(clean(line) for line in item.sql.strip().splitlines()), style="cyan")
         console.print(Padding(sql, (0, 0, 0, 2), expand=False))
-        console.print(Padding(rows_table(item.columns, item.rows, item.total_rows, ROWS), (0, 0, 0, 4), expand=False))
+        rows = rows_table(item.columns, _brief(item.rows), item.total_rows, ROWS)
+        console.print(Padding(rows, (0, 0, 0, 4), expand=False))
 
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, most: int = 50) -> Group:
@@ -130,7 +133,7 @@ def rows_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int
             Text(clean(column).replace("_", " ") if len(columns) > 4 else clean(column)),
             justify="right" if number else "left",
             overflow="fold",
-            min_width=max((len(clean(value)) for value in values), default=1) if whole else None,
+            min_width=max((len(clean(value)) for value in values), default=1) if whole else 16,
         )
     for row in rows[:most]:
         table.add_row(*(Text(_short(clean(value))) for value in row[:COLUMNS]))
@@ -143,6 +146,11 @@ def rows_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int
     if more:
         parts.append(Text(f"({' and '.join(more)})", style="dim"))
     return Group(*parts)
+
+
+def _brief(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Rows with times cut to milliseconds, which is what a reader compares; the result itself keeps every digit."""
+    return [[_NANOS.sub(r"\1", value) if isinstance(value, str) else value for value in row] for row in rows]
 
 
 def _short(text: str, limit: int = 120) -> str:
