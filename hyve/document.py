@@ -217,7 +217,10 @@ def _table(text: str) -> list[Part] | None:
         return None  # lines of JSON between which commas happen to agree
     head = text[start:end].rstrip("\r")
     for delimiter in (",", "\t", ";"):
-        cells = next(csv.reader([head], delimiter=delimiter))
+        try:
+            cells = next(csv.reader([head], delimiter=delimiter, strict=True))
+        except csv.Error:
+            continue
         if len(cells) < 2 or len(set(cells)) < len(cells):
             continue
         if not all(_HEADER_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells)):

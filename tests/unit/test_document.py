@@ -192,3 +192,10 @@ def test_hostile_runs_end_and_nothing_of_them_is_lost(unit: str) -> None:
     else:
         kept = "".join(row["text"] for part in document.parts if part.syntax == "lines" for row in part.value)
         assert kept == unit * count + "the end"
+
+
+@pytest.mark.parametrize("text", ["0\r0\n", 'a,"b\n1,2\n', 'a,b"c\n1,2\n3,4\n5,6\n'])
+def test_what_only_looks_like_a_table_stays_text(text: str) -> None:
+    document = parse(text)
+    assert document.parts == ()
+    assert document.prose.split() == text.split()
