@@ -142,7 +142,10 @@ def _confidence(value: Any) -> float:
             return 0.0
         number = float(match[1])
         value = number / 100 if match[2] else number / float(match[3]) if match[3] else number
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0.0
+    value = float(min(max(value, -1), 1000)) if isinstance(value, int) else value  # an integer may be of any size
+    if not math.isfinite(value):
         return 0.0
     if 1 < value <= 100:
         value = value / 100

@@ -32,7 +32,7 @@ from hyve.errors import InputError
 
 Syntax = Literal["json", "python", "csv", "lines"]
 
-MAX_DEPTH = 64
+MAX_DEPTH = 200
 """Containers nested deeper than this stay text."""
 _HEADER_CHARS = 64 * 1024
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
@@ -57,16 +57,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its parts in source order, and `prose`, the short free text around them.
+    """A parsed text: its parts in source order, and the short free text around them, `lines` of (number, text).
 
     Long free text (logs) is itself a part of syntax `lines`. `flags` are those of the whole text and of all parts.
     """
 
     text: str
     parts: tuple[Part, ...]
-    prose: str = ""
+    lines: tuple[tuple[int, str], ...] = ()
     flags: tuple[str, ...] = ()
     name: str = ""
+
+    @property
+    def prose(self) -> str:
+        """The free text, without its code fences."""
+        return "\n".join(line for _, line in self.lines)
 
 
 @contextmanager
@@ -90,7 +95,7 @@ def parse(source: str | bytes, name: str = "") -> Document:
     """
     text, flags = _decode(source, name)
     parts: list[Part] = []
-    prose = ""
+    lines: tuple[tuple[int, str], ...] = ()
     if text.strip():
         parts = _whole(text) or _table(text) or []
         if not parts:
@@ -100,12 +105,12 @@ def parse(source: str | bytes, name: str = "") -> Document:
                 rows = [{"line": number, "text": line} for number, line in rest]
                 parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
             else:
-                prose = "\n".join(line for _, line in rest if not line.strip().startswith("```"))
+                lines = tuple((number, line) for number, line in rest if not line.strip().startswith("```"))
             if len(parts) > 1 and sum(part.syntax == "json" for part in parts) > 1:
                 flags.append("concatenated")
     for part in parts:
         flags.extend(part.flags)
-    return Document(text, tuple(parts), prose, tuple(dict.fromkeys(flags)), name)
+    return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name)
 
 
 # --- decoding ---------------------------------------------------------------------------------------------------
@@ -149,29 +154,52 @@ def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
 # --- strict JSON ------------------------------------------------------------------------------------------------
 
 
-def _read_int(digits: str) -> int | str:
-    return int(digits) if len(digits) <= 4000 else digits
-
-
 class _Decoder(json.JSONDecoder):
-    """Strict JSON that keeps repeated keys; `repeated` says whether it met any since it was last set to False."""
+    """Strict JSON that keeps repeated keys. `met` holds the flags of what it met since it was last cleared."""
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=self._object, parse_int=_read_int)
-        self.repeated = False
+        super().__init__(object_pairs_hook=self._object, parse_int=self._int)
+        self.met: set[str] = set()
+
+    def _int(self, digits: str) -> int | str:
+        if len(digits) <= 4000:  # Python refuses to read much longer ones
+            return int(digits)
+        self.met.add("integer_as_text")
+        return digits
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | Pairs:
         value = dict(pairs)
         if len(value) == len(pairs):
             return value
-        self.repeated = True
+        self.met.add("duplicate_keys")
         return Pairs(pairs)
+
+
+_HUGE = re.compile(r"\d[eE]\+?\d{3}")
+
+
+def _too_deep(value: Any, source: str) -> bool:
+    """Whether containers are nested beyond MAX_DEPTH; looked at only where the source has that many openings."""
+    if source.count("[") + source.count("{") + source.count("(") <= MAX_DEPTH:
+        return False
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return True
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list | tuple)
+        ]
+    return False
 
 
 def _json_flags(value: Any, source: str) -> tuple[str, ...]:
     """Flags of a strictly read value; each check looks at the source first, since almost no text needs the walk."""
     flags = []
-    if "NaN" in source or "Infinity" in source:
+    if "NaN" in source or "Infinity" in source or (_HUGE.search(source) and "Infinity" in json.dumps(value)):
         flags.append("non_finite")
     if re.search(r"\\u[dD][89a-fA-F]", source) and re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
         flags.append("lone_surrogate")
@@ -179,10 +207,8 @@ def _json_flags(value: Any, source: str) -> tuple[str, ...]:
 
 
 def _json_part(decoder: _Decoder, value: Any, text: str, start: int, end: int) -> Part:
-    flags = _json_flags(value, text[start:end])
-    if decoder.repeated:
-        flags += ("duplicate_keys",)
-    decoder.repeated = False
+    flags = _json_flags(value, text[start:end]) + tuple(sorted(decoder.met))
+    decoder.met.clear()
     return Part(value, (start, end), "json", flags)
 
 
@@ -196,14 +222,16 @@ def _whole(text: str) -> list[Part] | None:
         value, stop = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return [_json_part(decoder, value, text, start, end)] if stop == end else None
+    if stop != end or _too_deep(value, text):
+        return None
+    return [_json_part(decoder, value, text, start, end)]
 
 
 # --- CSV and TSV ------------------------------------------------------------------------------------------------
 
 csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
 _LINE_OPENS = re.compile(r"^[ \t]*[{\[](?=\s*[\"{\[])", re.MULTILINE)
-_HEADER_CELL = re.compile(r"[A-Za-z_@#][^{}\[\]\"'=\n\t]{0,79}\Z")
+_HEADER_CELL = re.compile(r"[A-Za-z_@#][^{}\"'=\n\t]{0,79}\Z")
 
 
 def _table(text: str) -> list[Part] | None:
@@ -221,8 +249,8 @@ def _table(text: str) -> list[Part] | None:
             cells = next(csv.reader([head], delimiter=delimiter, strict=True))
         except csv.Error:
             continue
-        if len(cells) < 2 or len(set(cells)) < len(cells):
-            continue
+        if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
+            continue  # names are short: more words make a sentence
         if not all(_HEADER_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells)):
             continue
         try:
@@ -233,53 +261,82 @@ def _table(text: str) -> list[Part] | None:
         ragged = sum(len(row) != len(cells) for row in rows)
         if len(rows) < (2 if len(cells) > 2 else 3) or ragged > len(rows) // 50:
             continue
-        names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells)]
+        names: list[str] = []
+        for i, cell in enumerate([*cells, "extra_cells"]):
+            name = label = cell.strip() or f"column_{i}"
+            number = 1
+            while label in names:
+                number += 1
+                label = f"{name}_{number}"
+            names.append(label)
         value = [_csv_row(names, row) for row in rows]
         return [Part(value, (0, len(text)), "csv", ("ragged_rows",) if ragged else ())]
     return None
 
 
 def _csv_row(names: list[str], row: list[str]) -> dict[str, Any]:
-    record: dict[str, Any] = dict(zip(names, row, strict=False))
-    if len(row) > len(names):
-        record["extra_cells"] = row[len(names) :]
+    """One record; the last of `names` is for a list of cells beyond the header."""
+    width = len(names) - 1
+    record: dict[str, Any] = dict(zip(names[:width], row, strict=False))
+    if len(row) > width:
+        record[names[-1]] = row[width:]
     return record
 
 
 # --- parts inside free text -------------------------------------------------------------------------------------
 
 _OPEN = re.compile(r"[{\[]")
-_STRICT = re.compile(r"""\{\s*["}]|\[\s*(?:["{\[\]]|-?\d[\d.eE+-]*\s*[,\]]|(?:null|true|false)\b)""")
+_STRICT = re.compile(r"""\{\s*["}]|\[\s*(?:["{\[\]]|-?\d[\d.eE+-]*\s*[,\]]|-?(?:null|true|false|NaN|Infinity)\b)""")
 _LIKELY = re.compile(
-    r"""\{\s*(?:["']|[A-Za-z_$][\w$.-]*\s*:|-?\d+\s*:)|\[\s*(?:["'{\[(]|-?\d[\d.eE+-]*\s*,|(?:None|True|False)\b)"""
+    r"""\{\s*(?:["']|[A-Za-z_$][\w$.-]*\s*:|-?\d+\s*:)|\[\s*(?:["'{\[(]|-?\d[\d.eE+-]*\s*,
+    |(?:None|True|False|-?nan|-?inf|datetime|Decimal|UUID)\b|b["'])""",
+    re.VERBOSE,
 )
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[\[\]{}()]', re.DOTALL)
+# A string that never ends runs to the end of the text, once: no later quote may start the search again.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}()]', re.DOTALL)
 _CLOSER = {"{": "}", "[": "]", "(": ")"}
 
 
 def _scan(text: str) -> Iterator[Part]:
-    at, allowance = 0, 4 * len(text) + (1 << 20)
+    at, allowance = 0, 8 * len(text) + (4 << 20)
     decoder = _Decoder()
     while match := _OPEN.search(text, at):
         start = failed = match.start()
         if _STRICT.match(text, start):
-            decoder.repeated = False
+            decoder.met.clear()
             value, end, failed = _raw_decode(decoder, text, start)
             if failed < 0:
-                if _plausible(value, text, start, end):
+                if _plausible(value, text, start, end) and not _too_deep(value, text[start:end]):
                     yield _json_part(decoder, value, text, start, end)
                 at = end
                 continue
         part = None
+        limit = _next_record(decoder, text, start)
         if allowance > 0 and _LIKELY.match(text, start):
-            part, spent = _recover(text, start)
+            part, spent = _recover(text, start, limit)
             allowance -= spent
         if part is not None:
             yield part
             at = part.span[1]
+        elif failed - start <= 64:
+            at = start + 1
         else:
-            # Past the failure: reading the same text again from inside could cost the square of its length.
-            at = failed if failed - start > 64 else start + 1
+            # Past the failure: reading the same text again from inside could cost the square of its length. But a
+            # record that a cut one before it seemed to hold is not passed over.
+            at = min(failed, limit)
+
+
+def _next_record(decoder: _Decoder, text: str, start: int) -> int:
+    """Where the text that may belong to a broken object at `start` ends: at the next line that is a record of its own.
+
+    Only for an object that itself starts a line, as in NDJSON; else the end of the text.
+    """
+    if text[start] != "{" or text[text.rfind("\n", 0, start) + 1 : start].strip():
+        return len(text)
+    line = text.find("\n{", start)
+    if line < 0 or _raw_decode(decoder, text, line + 1)[2] >= 0:
+        return len(text)
+    return line + 1
 
 
 def _raw_decode(decoder: _Decoder, text: str, start: int) -> tuple[Any, int, int]:
@@ -318,30 +375,39 @@ def _plausible(value: Any, text: str, start: int, end: int) -> bool:
     return not text[line_start:start].strip() and not text[end : line_end if line_end >= 0 else None].strip()
 
 
-def _recover(text: str, start: int) -> tuple[Part | None, int]:
-    """A part at `start` that is not strict JSON, and how many characters the attempt looked at."""
-    end = _balanced(text, start)
+def _recover(text: str, start: int, limit: int) -> tuple[Part | None, int]:
+    """A part between `start` and `limit` that is not strict JSON, and how much work the attempt was, in characters."""
+    end = _balanced(text, start, limit)
     if end is None:
-        return _truncated(text, start), len(text) - start
+        # What is cut in the middle of a text is text; only the end of the text cuts a document.
+        part = _truncated(text, start) if limit == len(text) else None
+        line = text.find("\n", start, limit)
+        end = text.rfind(_CLOSER[text[start]], start, line if line >= 0 else limit) + 1
+        if part is not None or not end:
+            return part, 2 * (limit - start)
     source = text[start:end]
     spent = 2 * len(source)
     found = _python(source)
     if found is not None:
         value, extra = found
+        if _too_deep(value, source):
+            return None, spent
         return Part(value, (start, end), "python", ("python_literal", *extra)), spent
     if len(source) <= _REPAIR_CHARS:
         try:
             value = json_repair.loads(source, skip_json_loads=True)
         except Exception:  # a third-party repairer on hostile text: whatever it raises, the text stays text
             value = None
-        if isinstance(value, dict | list) and _plausible(value, source, 0, len(source)) and _covers(value, source):
-            return Part(value, (start, end), "json", ("repaired",)), spent + 20 * len(source)
+        spent += 8 * len(source)
+        plausible = isinstance(value, dict | list) and _plausible(value, source, 0, len(source))
+        if plausible and _covers(value, source) and not _too_deep(value, source):
+            return Part(value, (start, end), "json", ("repaired",)), spent
     return None, spent
 
 
-def _balanced(text: str, start: int) -> int | None:
+def _balanced(text: str, start: int, limit: int) -> int | None:
     stack: list[str] = []
-    for match in _TOKEN.finditer(text, start):
+    for match in _TOKEN.finditer(text, start, limit):
         token = match.group()
         if token in _CLOSER:
             stack.append(_CLOSER[token])
@@ -355,38 +421,55 @@ def _balanced(text: str, start: int) -> int | None:
     return None
 
 
-_JSON_TOKEN = re.compile(r'\s+|"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
+_JSON_TOKEN = re.compile(r'\s+|"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
 
 
 def _truncated(text: str, start: int) -> Part | None:
-    """A JSON document that the end of the text cut: its whole items, and the cut rest named in a flag."""
+    """A JSON document that the end of the text cut: its whole items. Anything but JSON before the end: None.
+
+    The cut rest is one incomplete token, or nothing; its place in the part's span is all that is kept of it.
+    """
+    end = len(text.rstrip())
     stack: list[str] = []
     safe: tuple[int, tuple[str, ...]] | None = None
-    expects_value, at = True, start
-    while match := _JSON_TOKEN.match(text, at):
-        token, at = match.group(), match.end()
-        if token in ("{", "["):
+    state, at = "value", start  # what may come: value, key, colon, next (a comma or a closer)
+    while at < end and (match := _JSON_TOKEN.match(text, at)):
+        token, begin, at = match.group(), at, match.end()
+        if token.isspace():
+            continue
+        last = at >= end
+        if token in ("{", "[") and state == "value":
             stack.append(_CLOSER[token])
             if len(stack) > MAX_DEPTH:
                 return None
-            expects_value = token == "["
+            state = "value" if token == "[" else "key"
             safe = (at, tuple(stack)) if token == "[" else safe
         elif token in ("}", "]"):
-            if not stack or stack.pop() != token or not stack:
+            if state == "colon" or stack.pop() != token or not stack:
                 return None
-            safe = (at, tuple(stack))
-        elif token == ",":
-            expects_value = stack[-1:] == ["]"]
-            if safe is None or safe[0] < match.start():
-                safe = (match.start(), tuple(stack))
-        elif token == ":":
-            expects_value = True
-        elif token.startswith('"') and expects_value:
-            safe = (at, tuple(stack))
-    if safe is None or len(text[at:].strip()) > _REPAIR_CHARS:
+            state, safe = "next", (at, tuple(stack))
+        elif token == "," and state == "next":
+            state = "value" if stack[-1] == "]" else "key"
+        elif token == ":" and state == "colon":
+            state = "value"
+        elif token.startswith('"') and state in ("key", "value"):
+            if state == "value":
+                safe = (at, tuple(stack))
+            state = "colon" if state == "key" else "next"
+        elif state == "value" and (_SCALAR.fullmatch(token) or last):
+            if not last:  # a number at the very end may be the beginning of a longer one
+                safe = (at, tuple(stack))
+            state = "next"
+        else:
+            return None
+        if last and begin < at and not stack:
+            return None
+    tail = text[at:end]
+    if safe is None or not stack or (tail and (tail[0] != '"' or state not in ("key", "value"))):
         return None
-    if at < len(text) and not text.startswith('"', at):
-        return None
+    if "\n" in tail and len(tail) > 4096:
+        return None  # a quote that opens pages of text is a quote, not a value
     cut, closers = safe
     decoder = _Decoder()
     try:
@@ -395,8 +478,7 @@ def _truncated(text: str, start: int) -> Part | None:
         return None
     if not value:
         return None
-    repeated = ("duplicate_keys",) * decoder.repeated
-    return Part(value, (start, len(text)), "json", ("truncated", "partial_tail", *repeated))
+    return Part(value, (start, end), "json", ("truncated", "partial_tail", *sorted(decoder.met)))
 
 
 _WORD = re.compile(r"\w+")
@@ -453,7 +535,11 @@ def _literal(node: ast.expr, source: str, flags: list[str]) -> Any:
             return [_literal(item, source, flags) for item in items]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             number = _literal(operand, source, flags)
-            if isinstance(number, int | float):
+            if (
+                isinstance(number, int | float)
+                and not isinstance(number, bool)
+                and isinstance(operand, ast.Constant | ast.Name)
+            ):
                 return -number
         case ast.Name(id="nan" | "NaN"):
             flags.append("non_finite")

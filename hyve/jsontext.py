@@ -27,6 +27,8 @@ _MAX_ATTEMPTS = 64
 
 _FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
+_HOPELESS = 8
+"""Openings after the first broken document that may fail too before the rest is left alone."""
 _DECODER = json.JSONDecoder()
 
 
@@ -59,6 +61,7 @@ def _scan(text: str, begin: int, end: int, seen: set[int]) -> tuple[list[Found],
     before: list[Found] = []
     after: list[Found] = []
     broken: int | None = None
+    failures = 0
     at = begin
     for _ in range(_MAX_ATTEMPTS):
         match = _OPENING.search(text, at, end)
@@ -70,6 +73,9 @@ def _scan(text: str, begin: int, end: int, seen: set[int]) -> tuple[list[Found],
         except (ValueError, RecursionError):
             if broken is None and text[at] == "{":
                 broken = at
+            failures += 1
+            if failures > _HOPELESS and text.count("{", begin, end) > 1000:
+                break
             at += 1
             continue
         if at not in seen:

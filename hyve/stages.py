@@ -10,6 +10,8 @@ No stage calls a model but `diagnose`, which runs them all in one process.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,14 +24,18 @@ from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
 from hyve.document import parse
 from hyve.errors import HyveError, InputError, ModelError, SqlError
 from hyve.prompt import DEFAULT_BUDGET, Prompt
-from hyve.reply import Decision, Direct, Model, Query, Template, conclusion, decide
+from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, conclusion, decide
 from hyve.rules import analyse
 from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore, quote
 from hyve.tokens import count_tokens
 
 FOLLOW_UP_TOKENS = 2_000
-_EVIDENCE = Limits(rows=20, bytes=64 << 10)
+_EVIDENCE = Limits(rows=20, bytes=64 << 10, seconds=2.0)
+_EVIDENCE_SECONDS = 10.0
+"""How long all evidence of one answer may run together."""
+_ECHO = 2_000
+"""Characters of a model's own call that are sent back to it."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,8 @@ def follow_up(
     added: list[dict[str, Any]]
     if decision.call is not None:
         call = decision.call
-        function = {"name": call.name, "arguments": call.arguments}
+        arguments = call.arguments if len(call.arguments) <= _ECHO else json.dumps({"sql": _cut(decision.sql, _ECHO)})
+        function = {"name": call.name, "arguments": arguments}
         added = [
             {
                 "role": "assistant",
@@ -116,20 +123,28 @@ def follow_up(
         ]
     else:
         added = [
-            {"role": "assistant", "content": f"query_datastore: {decision.sql}"},
+            {"role": "assistant", "content": f"query_datastore: {_cut(decision.sql, _ECHO)}"},
             {"role": "user", "content": content},
         ]
     whole = (*map(dict, messages), *added)
     return whole, prompts.size(whole)
 
 
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…(+{len(text) - limit} chars)"
+
+
 def _rows_text(result: QueryResult, budget: int) -> str:
-    head = f"{result.total_rows:,} rows\n" + "|".join(result.columns)
+    width = len(result.columns)
+    while width > 1 and count_tokens("|".join(result.columns[:width])) > budget // 2:
+        width = width * 3 // 4
+    more = f"|... ({len(result.columns) - width} more columns)" if width < len(result.columns) else ""
+    head = f"{result.total_rows:,} rows\n" + _cut("|".join(result.columns[:width]), 4 * budget) + more
     spent = count_tokens(head) + 12
     lines = []
     for row in result.rows:
-        line = "|".join("" if value is None else str(value).replace("|", "\\|")[:400] for value in row)
-        line = line.replace("\n", "\\n")
+        cells = ("" if value is None else _cut(str(value).replace("|", "\\|"), 400) for value in row[:width])
+        line = "|".join(cells).replace("\n", "\\n")
         spent += count_tokens(line) + 1
         if spent > budget:
             break
@@ -139,7 +154,7 @@ def _rows_text(result: QueryResult, budget: int) -> str:
 
 
 def _error_text(store: Datastore, statement: str, error: SqlError, budget: int) -> str:
-    lines = [f"The statement did not run: {error}"]
+    lines = [_cut(f"The statement did not run: {error}", 2 * budget)]
     named = [table for table in store.catalog.tables if table.name.lower() in statement.lower()]
     for table in (named or store.catalog.tables)[:8]:
         line = f"{quote(table.name)}({', '.join(quote(column.name) for column in table.columns[:80])})"
@@ -181,13 +196,17 @@ def _filled(store: Datastore, decision: Template) -> Diagnosis:
     )
     chart = fill(decision.template, results)
     total = sum(result.total_rows for result, _ in results)
+    empty = [result.sql for result, _ in results if not result.total_rows]
     return Diagnosis(
-        status="partial" if cut else "conclusive",
+        status="partial" if cut or empty else "conclusive",
         summary=decision.text or f"The template was filled with {total:,} rows.",
         evidence=evidence,
         charts=(chart,),
         mode="template",
-        notes=tuple(f"the rows of {statement!r} were capped" for statement in cut),
+        notes=(
+            *(f"the rows of {statement!r} were capped" for statement in cut),
+            *(f"{statement!r} returned no rows: nothing was filled from it" for statement in empty),
+        ),
     )
 
 
@@ -196,10 +215,18 @@ def _concluded(store: Datastore, decision: Direct, kind: Literal["diagnosis", "a
     evidence: dict[str, Evidence] = {}
     failed: dict[str, str] = {}
 
+    began = time.perf_counter()
+
     def resolve(statements: Sequence[str]) -> tuple[str, ...]:
         ids = []
         for statement in statements[:8]:
             if statement not in evidence and statement not in failed and len(evidence) + len(failed) < 40:
+                if not _reads(store, statement):
+                    failed[statement] = "it reads none of the tables"
+                    continue
+                if time.perf_counter() - began > _EVIDENCE_SECONDS:
+                    failed[statement] = "the time for evidence was used up"
+                    continue
                 try:
                     result = store.query(statement, _EVIDENCE)
                 except SqlError as error:
@@ -247,6 +274,11 @@ def _concluded(store: Datastore, decision: Direct, kind: Literal["diagnosis", "a
     )
 
 
+def _reads(store: Datastore, statement: str) -> bool:
+    """Whether a statement names any of the store's tables: what reads no data proves nothing about it."""
+    return any(re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", statement, re.I) for table in store.catalog.tables)
+
+
 def rows_answer(store: Datastore, decision: Query, *, model: str = "") -> Diagnosis:
     """What stands where a model asks again though there is no third call: the rows it asked for, said plainly."""
     note = "the model asked for a second query instead of answering; its rows are shown, without an interpretation"
@@ -261,7 +293,12 @@ def rows_answer(store: Datastore, decision: Query, *, model: str = "") -> Diagno
 
 def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reason: str = "") -> Diagnosis:
     """The rules analyst's answer. `reason` says why no model answered."""
-    found = analyse(store, question, focus)
+    try:
+        found = analyse(store, question, focus)
+    except Exception as error:  # the last answer there is: data that the rules stumble over must not take it away
+        what = str(error) if isinstance(error, HyveError) else f"{type(error).__name__}: {error}"
+        tables = ", ".join(f"{table.name} ({table.rows:,} rows)" for table in store.catalog.tables[:12])
+        found = Diagnosis("inconclusive", f"The rules can't read this data ({what}). Tables: {tables}.")
     return replace(found, notes=(*found.notes, f"answered by the rules analyst: {reason}")) if reason else found
 
 
@@ -291,9 +328,16 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
             raise ModelError("no model is configured", "connection")
         calls += 1
         with timed(stage):
-            reply = await model.complete(messages, tools)
+            try:
+                reply = await model.complete(messages, tools)
+            except HyveError:
+                raise
+            except Exception as error:  # a client of the caller's own may raise anything
+                raise ModelError(f"the model's client failed: {type(error).__name__}: {error}", "server") from error
+        if not isinstance(reply, ModelReply) or not isinstance(reply.text, str):
+            raise ModelError(f"the model's client must return a ModelReply with a text, not {reply!r:.80}", "reply")
         completion += reply.completion_tokens if reply.completion_tokens is not None else count_tokens(reply.text)
-        return decide(reply)
+        return await asyncio.to_thread(decide, reply)
 
     with timed("prepare"):
         built = await asyncio.to_thread(compact, store, request)

@@ -55,14 +55,18 @@ class Shape:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `parent` is the table that its `parent_<table>` column refers to; `path` where its rows stood."""
+    """A table. `parent` is the table that its `parent_<table>` column refers to; `path` where its rows stood.
+
+    `kind`: "base" tables hold what was parsed, "derived" ones what base columns or free text hold besides, "relation"
+    ones recognised telemetry under the names one expects.
+    """
 
     name: str
     columns: tuple[Column, ...]
     rows: int
     path: str
     parent: str | None
-    kind: Literal["base", "derived"]
+    kind: Literal["base", "derived", "relation"]
     shapes: tuple[Shape, ...] = ()
 
 
@@ -83,7 +87,8 @@ class _Root:
 
     data: TableData
     name: str
-    layout: tuple[tuple[int, int, int | None], ...]
+    layout: tuple[tuple[int, int, int | None], ...] = ()
+    relation: bool = False
 
 
 class Datastore:
@@ -141,22 +146,27 @@ class Datastore:
                 continue
             data = shred(rows, expand=False, derived=True)
             for path, column in data.columns.items():
-                if column.array is not None and path[-1] in formats.TIME_KEYS and pa.types.is_int64(column.array.type):
-                    column.array = column.array.cast(pa.timestamp("ns"))
+                array = column.array
+                if array is not None and path[-1] in formats.TIME_KEYS:
+                    times = array if pa.types.is_int64(array.type) else pa.nulls(len(array), pa.int64())
+                    column.array = times.cast(pa.timestamp("ns"))
             taken = {table.name.lower() for table in tables} | {name.lower()}
-            tables += self._create(_Root(data, name, ()), taken)
+            tables += self._create(_Root(data, name, relation=True), taken)
         return tables
 
     def _shred(self, taken: set[str]) -> list[_Root]:
         roots, number = [], 0
         for document in self.documents:
             name = _identifier(document.name) if document.name else ROOT
+            lines_name = f"{name}_lines" if document.name else "lines"
+            if document.lines:
+                prose = [{"line": line, "text": text} for line, text in document.lines]
+                roots.append(_Root(shred(prose, expand=False, derived=True), _free(lines_name, taken)))
             rows: list[Any] = []
             layout: list[tuple[int, int, int | None]] = []
             for part in document.parts:
                 if part.syntax == "lines":
                     lines = shred(part.value, expand=False)
-                    lines_name = f"{name}_lines" if document.name else "lines"
                     roots.append(_Root(lines, _free(lines_name, taken), ((number, 0, lines.rows),)))
                 elif isinstance(part.value, list):
                     layout.append((number, len(rows), len(rows) + len(part.value)))
@@ -186,7 +196,7 @@ class Datastore:
             if hidden:
                 continue
             orphan = parent is not None and self._is_hidden(parent, parents)
-            tables.append(self._load(name, data, None if orphan else parent))
+            tables.append(self._load(name, data, None if orphan else parent, root.relation))
         return tables
 
     def _is_hidden(self, data: TableData, parents: dict[int, TableData]) -> bool:
@@ -202,7 +212,7 @@ class Datastore:
         free = (name for name in map(_identifier, candidates) if name.lower() not in taken)
         return next(free, None) or _free(_identifier(candidates[-1]), taken)
 
-    def _load(self, name: str, data: TableData, parent: TableData | None) -> Table:
+    def _load(self, name: str, data: TableData, parent: TableData | None, relation: bool) -> Table:
         arrays: dict[str, pa.Array[Any]] = {}
         columns: list[Column] = []
 
@@ -247,7 +257,7 @@ class Datastore:
             data.rows,
             _dotted(data.path) or "$",
             above,
-            "derived" if data.derived else "base",
+            "relation" if relation else "derived" if data.derived else "base",
             _shapes(data),
         )
 
@@ -397,7 +407,7 @@ def quote(name: str) -> str:
 
 
 def _identifier(text: str) -> str:
-    cleaned = re.sub(r"[^0-9A-Za-z_]+", "_", text.encode("ascii", "ignore").decode()).strip("_")[:60]
+    cleaned = re.sub(r"\W+", "_", text.encode("utf-8", "ignore").decode()).strip("_")[:60]
     if not cleaned:
         return "field"
     return f"_{cleaned}" if cleaned[0].isdigit() else cleaned

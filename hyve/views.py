@@ -32,7 +32,10 @@ _NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIM
 
 @dataclass(frozen=True)
 class ColumnView:
-    """What is said of a column: `values` are (value, rows) of a small dimension, largest first."""
+    """What is said of a column: `values` are (value, rows) of a small dimension, largest first.
+
+    `low`, `high` and `mean` are of the finite values; `odd` counts the others (NaN and infinities).
+    """
 
     column: Column
     distinct: int
@@ -40,6 +43,7 @@ class ColumnView:
     low: Any
     high: Any
     mean: float | None
+    odd: int
     values: tuple[tuple[Any, int], ...]
     samples: tuple[Any, ...]
 
@@ -134,8 +138,8 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
     weights = []
     for table in tables:
         weight = 1.0 + math.log1p(table.rows)
-        if _is_relation(table):
-            weight = max(weight, 6.0)  # a single alert matters as much as many spans
+        if _is_relation(table) or _is_free_text(table):
+            weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
         if _is_source(table, tables):
@@ -145,12 +149,16 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
 
 
 def _is_relation(table: Table) -> bool:
-    return table.kind == "derived" and table.path == "$"
+    return table.kind == "relation"
 
 
 def _is_source(table: Table, tables: Sequence[Table]) -> bool:
     """Whether the table's content is (most likely) told again, and better, by the telemetry relations."""
-    return not _is_relation(table) and any(map(_is_relation, tables))
+    return not _is_relation(table) and not _is_free_text(table) and any(map(_is_relation, tables))
+
+
+def _is_free_text(table: Table) -> bool:
+    return [column.name for column in table.columns] == ["_row_id", "line", "text", "template"]
 
 
 def _source_lines(table: Table, index: int, weight: float) -> Iterator[_Line]:
@@ -178,14 +186,16 @@ def _profile(store: Datastore, table: Table) -> list[ColumnView]:
     parts = []
     for column in columns:
         label = quote(column.name)
-        mean = f"avg({label}::DOUBLE) FILTER (isfinite({label}::DOUBLE))" if _NUMERIC.fullmatch(column.type) else "NULL"
-        nested = column.type.endswith("[]")
-        low, high = ("NULL", "NULL") if nested else (_text(f"min({label})", column), _text(f"max({label})", column))
-        parts.append(f"count(DISTINCT {label}), count({label}), {low}, {high}, {mean}")
+        numeric, nested = _NUMERIC.fullmatch(column.type), column.type.endswith("[]")
+        finite = f" FILTER (isfinite({label}::DOUBLE))" if numeric else ""
+        mean = f"avg({label}::DOUBLE){finite}" if numeric else "NULL"
+        odd = f"count(*) FILTER (NOT isfinite({label}::DOUBLE))" if numeric else "0"
+        low, high = ("NULL" if nested else _text(f"{edge}({label}){finite}", column) for edge in ("min", "max"))
+        parts.append(f"count(DISTINCT {label}), count({label}), {low}, {high}, {mean}, {odd}")
     (figures,) = store.fetch(f"SELECT {', '.join(parts)} FROM {name}")
     views = []
     for i, column in enumerate(columns):
-        distinct, filled, low, high, mean = figures[5 * i : 5 * i + 5]
+        distinct, filled, low, high, mean, odd = figures[6 * i : 6 * i + 6]
         label = _text(quote(column.name), column)
         values: list[tuple[Any, int]] = []
         samples: list[Any] = []
@@ -204,7 +214,9 @@ def _profile(store: Datastore, table: Table) -> list[ColumnView]:
             some = f"SELECT rowid AS r, {label} AS v FROM {name} WHERE {quote(column.name)} IS NOT NULL"
             edges = store.fetch(f"({some} ORDER BY r LIMIT 3) UNION (({some} ORDER BY r DESC LIMIT 2)) ORDER BY 1")
             samples = [value for _, value in edges]
-        views.append(ColumnView(column, distinct, table.rows - filled, low, high, mean, tuple(values), tuple(samples)))
+        views.append(
+            ColumnView(column, distinct, table.rows - filled, low, high, mean, odd, tuple(values), tuple(samples))
+        )
     return views
 
 
@@ -219,13 +231,10 @@ def _text(expression: str, column: Column) -> str:
 def _table_lines(store: Datastore, table: Table, index: int, weight: float, words: Sequence[str]) -> Iterator[_Line]:
     profile = _profile(store, table)
     yield _Line(index, 0, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}")
-    hidden = len([column for column in table.columns if not _structural(column)]) - len(profile)
     ranked = sorted(range(len(profile)), key=lambda i: (_column_rank(profile[i], table, words), i))
     for place, i in enumerate(ranked):
         line = _column_line(profile[i], table.rows, 20 if place < 8 else 5)
         yield _Line(index, 1, i, weight * 1.3 / (1 + 0.15 * place), line, 1)
-    if hidden > 0:
-        yield _Line(index, 1, _PROFILED, 0.0, f"... ({hidden} more columns)", hidden)
     example = _example(table, profile, ranked)
     if example:
         yield _Line(index, 3, 0, weight * 1.1, example)
@@ -270,9 +279,10 @@ def _is_id(view: ColumnView, rows: int) -> bool:
 
 def _column_line(view: ColumnView, rows: int, most: int) -> str:
     head = f"- {quote(view.column.name)} {view.column.type}"
-    nulls = f", {view.nulls:,} null" if view.nulls else ""
+    nulls = f", {view.nulls:,} empty" if view.nulls else ""
+    nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
     if view.distinct == 0:
-        return f"{head}: all null"
+        return f"{head}: all empty"
     if view.distinct == 1:
         only = view.values[0][0] if view.values else view.low
         return f"{head} = {_show(only)}{nulls}"
@@ -299,7 +309,7 @@ def _show(value: Any, limit: int = 60) -> str:
         return '""'
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = f"{value:.15g}" if isinstance(value, float) else str(value)
+    text = repr(value) if isinstance(value, float) else str(value)
     text = json.dumps(text, ensure_ascii=False)[1:-1].replace("|", "\\|") if not text.isalnum() else text
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= limit else f"{text[:limit]}…(+{len(text) - limit} chars)"
@@ -414,7 +424,7 @@ def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: i
     lines.sort(key=lambda line: (-line.priority, line.table, line.section, line.order))
     kept: list[_Line] = []
     headed: set[int] = set()
-    most = _names_that_fit(tables, rest, budget // 3)
+    most = _names_that_fit(tables, range(len(tables)), budget // 3)
     spent = count_tokens(_others(tables, rest, most)) + 20
     for line in lines:
         extra = 9 if line.section == 0 else 0  # a header may need a marker of cut rows and columns
@@ -452,14 +462,12 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
     by_table: dict[int, list[_Line]] = {}
     for line in kept:
         by_table.setdefault(line.table, []).append(line)
-    columns: dict[int, int] = {}
-    for line in lines:
-        columns[line.table] = columns.get(line.table, 0) + line.columns
     for index in sorted(by_table):
         group = sorted(by_table[index], key=lambda line: (line.section, line.order))
         out += [line.text for line in group if line.section == 0]
         out += [line.text for line in group if line.section == 1]
-        hidden = columns[index] - sum(line.columns for line in group)
+        total = sum(not _structural(column) for column in tables[index].columns)
+        hidden = total - sum(line.columns for line in group)
         if hidden:
             out.append(f"... ({hidden} more columns)")
         rows = [line.text for line in group if line.section == 2]
@@ -472,7 +480,7 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
     missing = sorted({line.table for line in lines} - set(by_table)) + rest
     examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == 3]
     if missing:
-        out.append(_others(tables, missing, most + len(missing) - len(rest)))
+        out.append(_others(tables, missing, most))
     if examples:
         out += ["Queries such as these see all rows:", *examples]
     return "\n".join(out)

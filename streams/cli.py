@@ -6,6 +6,7 @@ the rest are imported by the command that needs them, so that `--help` is quick.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import sys
 from enum import StrEnum
@@ -23,6 +24,15 @@ app = typer.Typer(
 )
 worker_app = typer.Typer(help="Run one worker of the pipeline (settings: HYVE_* variables).", no_args_is_help=True)
 topics_app = typer.Typer(help="Create or list the pipeline's topics.", no_args_is_help=True)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"hyve {importlib.metadata.version('hyve-diagnosis')}")
+        raise typer.Exit
+
+
 app.add_typer(worker_app, name="worker")
 app.add_typer(topics_app, name="topics")
 
@@ -125,9 +135,13 @@ def main() -> None:
     except Exception as error:
         from hyve.errors import HyveError
 
-        if not isinstance(error, HyveError):
+        if isinstance(error, HyveError):
+            said = str(error)
+        elif isinstance(error, OSError):  # a full disk, a closed port: nothing of ours to explain
+            said = error.strerror or str(error)
+        else:
             raise
-        sys.stderr.write(f"hyve: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"hyve: {' '.join(said.split())}\n")
         sys.exit(2)
 
 

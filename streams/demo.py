@@ -32,7 +32,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from hyve.errors import HyveError, InputError
+from hyve.errors import HyveError, InputError, ModelError
+from hyve.tokens import count_tokens
 from schemas import Alert, DiagnosisResult
 from streams.alerts import PATH, parse
 from streams.collect import request_id
@@ -65,7 +66,7 @@ def run(scenario: str, seed: int, *, as_json: bool = False, keep: bool = False) 
         err.print("stopped; everything that was started has been ended")
         shutil.rmtree(logs, ignore_errors=True)
         return 130
-    except InputError:  # nothing was started: the extra is missing
+    except (InputError, ModelError):  # the extra is missing, or the model's settings are wrong: the user's to mend
         shutil.rmtree(logs, ignore_errors=True)
         raise
     except HyveError as error:
@@ -109,7 +110,7 @@ def _play(
             supervisor.start(kind, worker_command(kind), env)
         _say(err, began, "workers: " + ", ".join(f"{kind} (process {supervisor.pid(kind)})" for kind in KINDS))
         incident = generate(scenario, seed, time.time_ns())
-        size = _produce(settings, incident)
+        size, tokens = _produce(settings, incident)
         _say(
             err,
             began,
@@ -132,11 +133,17 @@ def _play(
         _say(err, began, f"result from {settings.topic('results')}: {result.status} by {result.model}")
         fault = verdict(result, incident)
         if as_json:
-            out.file.write(json.dumps(_as_json(result, incident, fault, seconds), ensure_ascii=False) + "\n")
+            out.file.write(json.dumps(_as_json(result, incident, fault, seconds, tokens), ensure_ascii=False) + "\n")
         else:
             show(result, out)
             injected = incident.truth if incident.faulty_service else "no fault"
-            out.print(f"Injected: {injected}", soft_wrap=True, markup=False)
+            saved = 1 - (result.tokens.prompt + result.tokens.follow_up) / tokens
+            out.print(
+                f"Raw data: {tokens:,} tokens of OTLP JSON were sent; the prompt is {result.tokens.prompt:,} "
+                f"({saved:.2%} saved). Injected: {injected}",
+                soft_wrap=True,
+                markup=False,
+            )
             if not settings.llm_base_url:
                 out.print(POINT_AT_MODEL, markup=False, soft_wrap=True)
         if keep:
@@ -149,6 +156,9 @@ def _play(
             while True:
                 supervisor.check()
                 time.sleep(0.5)
+    if settings.llm_base_url and result.mode == "rules":
+        why = next((note for note in result.notes if "answered by the rules analyst" in note), "")
+        raise ModelError(f"the model {settings.llm_model} gave no answer ({why}): check HYVE_LLM_*", "reply")
     return fault
 
 
@@ -164,14 +174,16 @@ def verdict(result: DiagnosisResult, incident: Incident) -> str:
     return f"the faulty service is {incident.faulty_service}; the result is {result.status} and names {named}"
 
 
-def _produce(settings: Settings, incident: Incident) -> int:
-    size = 0
+def _produce(settings: Settings, incident: Incident) -> tuple[int, int]:
+    """Sends the telemetry; returns its bytes and its o200k tokens."""
+    size = tokens = 0
     with kafka.producing(settings) as producer:
         for payload in incident.payloads:
-            value = json.dumps(payload).encode()
-            size += len(value)
-            producer.send(settings.raw[0], value)
-    return size
+            text = json.dumps(payload)
+            size += len(text)
+            tokens += count_tokens(text)
+            producer.send(settings.raw[0], text.encode())
+    return size, tokens
 
 
 def _wait_for_intake(err: Console, supervisor: Supervisor, settings: Settings, port: int, messages: int) -> int:
@@ -223,7 +235,7 @@ def _fire(supervisor: Supervisor, port: int, incident: Incident) -> Alert:
     raise HyveError(f"the webhook did not take the alert: {said}")
 
 
-def _as_json(result: DiagnosisResult, incident: Incident, fault: str, seconds: float) -> dict[str, Any]:
+def _as_json(result: DiagnosisResult, incident: Incident, fault: str, seconds: float, tokens: int) -> dict[str, Any]:
     return {
         "ok": not fault,
         "reason": fault,
@@ -231,6 +243,7 @@ def _as_json(result: DiagnosisResult, incident: Incident, fault: str, seconds: f
         "seed": incident.seed,
         "faulty_service": incident.faulty_service,
         "seconds": round(seconds, 1),
+        "raw_tokens": tokens,
         "result": json.loads(result.to_bytes()),
     }
 

@@ -10,13 +10,17 @@ import json
 import sys
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hyve.errors import InputError
+from hyve.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from hyve.reply import Model, ModelReply
 
 Files = Annotated[
     list[str], typer.Option("--file", "-f", help="A file of machine data; - is standard input. May be repeated.")
@@ -25,6 +29,23 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Tokens = Annotated[int, typer.Option("--budget", "-b", help="Most o200k tokens of the whole prompt.")]
 
 MAX_BYTES = 1 << 30
+
+
+class _Watched:
+    """A model that keeps the error of a server that refused its key."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.name = model.name
+        self.refused: ModelError | None = None
+
+    async def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply:
+        try:
+            return await self._model.complete(messages, tools)
+        except ModelError as error:
+            if error.kind == "auth":
+                self.refused = error
+            raise
 
 
 def ask(
@@ -44,7 +65,8 @@ def ask(
     from workers.llm import configured
 
     loaded = settings.load()
-    model = configured(loaded)
+    client = configured(loaded)
+    model = None if client is None else _Watched(client)
     request = stages.Request(question, _payloads(file), budget)
 
     async def run() -> Any:
@@ -56,6 +78,8 @@ def ask(
         return replace(found, ms={**found.ms, **{name: found.ms[name] + ms for name in ("prepare", "total")}})
 
     found = asyncio.run(run())
+    if model is not None and model.refused is not None:
+        raise model.refused  # settings to mend: an answer of the rules would hide it
     result = DiagnosisResult.of(
         found, request_id=str(uuid.uuid4()), question=question, finished=int(time.time() * 1000)
     )
@@ -67,7 +91,7 @@ def ask(
     from streams import report
 
     console = Console(highlight=False)
-    console.print(report.analyst_line(loaded), markup=False)
+    console.print(report.answered_line(loaded, result), markup=False, soft_wrap=True)
     report.show(result, console)
 
 
@@ -110,7 +134,8 @@ def view(
         console.print(report.clean(line), markup=False)
     console.rule("[bold]Tables")
     rows = [(table.name, table.rows, len(table.columns), table.path, table.kind) for table in tables[:40]]
-    console.print(report.rows_table(("table", "rows", "columns", "from", "kind"), rows, len(tables)))
+    names = ("table", "rows", "columns", "from", "kind")
+    console.print(report.rows_table(names, rows, len(tables), width=console.width))
     saved = prompt.savings
     said = f"{saved.saved:.1%} saved" if prompt.cut else "shown whole, nothing cut"
     console.print(
@@ -134,14 +159,18 @@ def sql(
     with stages.load(_payloads(file)) as store:
         result = store.query(statement)
     if json_:
-        typer.echo(json.dumps({"columns": list(result.columns), "rows": [list(row) for row in result.rows]}))
+        found: dict[str, Any] = {"columns": list(result.columns), "rows": [list(row) for row in result.rows]}
+        if result.total_rows > len(result.rows):
+            found["total_rows"] = result.total_rows
+            typer.echo(f"hyve: the first {len(result.rows):,} of {result.total_rows:,} rows", err=True)
+        typer.echo(json.dumps(found))
         return
     from rich.console import Console
 
     from streams import report
 
     console = Console(highlight=False)
-    console.print(report.rows_table(result.columns, result.rows, result.total_rows))
+    console.print(report.rows_table(result.columns, result.rows, result.total_rows, width=console.width))
     console.print(f"{result.total_rows:,} row{'s' * (result.total_rows != 1)}, {result.ms:,.1f} ms", style="dim")
 
 
@@ -167,6 +196,8 @@ def _payloads(files: list[str]) -> tuple[Any, ...]:
 
 def _read(name: str) -> bytes:
     try:
+        if not name:
+            raise InputError("--file names no file: give a path, or - for standard input")
         if name == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:

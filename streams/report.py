@@ -41,6 +41,13 @@ def analyst_line(settings: Settings) -> str:
     return "Analyst: the built-in rules analyst answers, because no model is set (HYVE_LLM_BASE_URL)"
 
 
+def answered_line(settings: Settings, result: DiagnosisResult) -> str:
+    """Who did answer."""
+    if settings.llm_base_url and result.mode == "rules":
+        return f"Analyst: the built-in rules analyst answers, because model {settings.llm_model} failed (see Notes)"
+    return analyst_line(settings)
+
+
 def clean(value: Any) -> str:
     """One line of printable text for any value of a row."""
     if value is None:
@@ -117,32 +124,49 @@ def _evidence(console: Console, ids: Sequence[str], evidence: Mapping[str, Evide
         sql = Text(f"{name}: ", style="dim")
         sql.append("\n".join(clean(line) for line in item.sql.strip().splitlines()), style="cyan")
         console.print(Padding(sql, (0, 0, 0, 2), expand=False))
-        rows = rows_table(item.columns, _brief(item.rows), item.total_rows, ROWS)
-        console.print(Padding(rows, (0, 0, 0, 4), expand=False))
+        rows = rows_table(item.columns, _brief(item.rows), item.total_rows, ROWS, console.width - 4)
+        console.print(Padding(rows, (0, 0, 0, 4)))
 
 
-def rows_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, most: int = 50) -> Group:
-    """The first rows and columns as a table, and what is left out, in numbers (`total` counts all rows)."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+def rows_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, most: int = 50, width: int = 100
+) -> Group:
+    """The first rows and columns as a table of at most `width` characters, and what is left out, in numbers.
+
+    No value is ever cut at the edge: texts fold, and columns that don't fit any more are left out and counted. `total`
+    counts all rows.
+    """
+    shown = rows[:most]
+    texts = [[_short(clean(value)) for value in row] for row in shown]
+    fitting, left = 0, width
     for index, column in enumerate(columns[:COLUMNS]):
-        values = [row[index] for row in rows[:most] if index < len(row)]
+        cells = [row[index] for row in texts if index < len(row)]
+        longest = max(map(len, cells), default=1)
+        least = max(longest if longest <= 30 else 16, min(len(column), 12)) + 3
+        if least > left and fitting:
+            break
+        fitting, left = fitting + 1, left - least
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, width=None)
+    for index, column in enumerate(columns[:fitting]):
+        values = [row[index] for row in shown if index < len(row)]
+        cells = [row[index] for row in texts if index < len(row)]
+        longest = max(map(len, cells), default=1)
         number = bool(values) and all(value is None or isinstance(value, int | float) for value in values)
-        # Names and times stay whole; long texts and the headers give way.
-        whole = number or all(len(clean(value)) <= 30 for value in values)
         table.add_column(
-            Text(clean(column).replace("_", " ") if len(columns) > 4 else clean(column)),
+            Text(clean(column)),
             justify="right" if number else "left",
             overflow="fold",
-            min_width=max((len(clean(value)) for value in values), default=1) if whole else 16,
+            # Numbers, names and times stay whole; long texts and the headers give way.
+            min_width=longest if longest <= 30 else 16,
         )
-    for row in rows[:most]:
-        table.add_row(*(Text(_short(clean(value))) for value in row[:COLUMNS]))
+    for row in texts:
+        table.add_row(*(Text(cell) for cell in row[:fitting]))
     parts: list[Any] = [table]
     more = []
-    if total > min(len(rows), most):
-        more.append(f"{total - min(len(rows), most):,} more rows")
-    if len(columns) > COLUMNS:
-        more.append(f"{len(columns) - COLUMNS} more columns")
+    if total > len(shown):
+        more.append(f"{total - len(shown):,} more rows")
+    if len(columns) > fitting:
+        more.append(f"{len(columns) - fitting} more columns")
     if more:
         parts.append(Text(f"({' and '.join(more)})", style="dim"))
     return Group(*parts)
@@ -169,7 +193,7 @@ def _list(console: Console, title: str, items: Sequence[str]) -> None:
 def _account(result: DiagnosisResult) -> Group:
     tokens = result.tokens
     first = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Tokens", title_justify="left", title_style="bold")
-    for name in ("raw data", "prompt", "follow-up", "replies", "saved"):
+    for name in ("data", "prompt", "follow-up", "replies", "saved"):
         first.add_column(name, justify="right")
     first.add_row(
         f"{tokens.original:,}",

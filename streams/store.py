@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from hyve.diagnosis import Diagnosis, Tokens
 from hyve.errors import HyveError
@@ -74,6 +75,7 @@ class StoreStage:
         self._pool = pool
         self._read = read or (lambda position: kafka.read_one(settings, position))
         self._progress = Progress()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._largest = settings.topics()["results"].max_bytes - 4096
 
     async def request(self, record: Incoming) -> Sequence[Outgoing]:
@@ -81,16 +83,16 @@ class StoreStage:
         if not record.key:
             raise Poison("a request needs its request_id as the record's key")
         request_id = record.key.decode("utf-8", "replace")
-        if self._progress.of(request_id) >= ASKED:
-            log.info("store: %s came again and is already on its way", request_id)
-            return []
-        # Claimed before the work begins: both deliveries of a record may stand in one batch.
-        self._progress.reached(request_id, ASKED)
-        try:
-            return await self._prepare(request_id, record)
-        except BaseException:
-            self._progress.forget(request_id)
-            raise
+        # Two records of one key may stand in one batch. The second waits: if the first turns out to be unusable, the
+        # second is not its repetition and gets its own turn (or its own dead letter).
+        turn = self._turns.setdefault(request_id, asyncio.Lock())
+        async with turn:
+            if self._progress.of(request_id) >= ASKED:
+                log.info("store: %s came again and is already on its way", request_id)
+                return []
+            sent = await self._prepare(request_id, record)
+            self._progress.reached(request_id, ASKED)
+            return sent
 
     async def _prepare(self, request_id: str, record: Incoming) -> Sequence[Outgoing]:
         position = Position(topic=record.topic, partition=record.partition, offset=record.offset)

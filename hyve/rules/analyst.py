@@ -88,7 +88,7 @@ def analyse(store: Store, question: str = "", focus: Sequence[str] = ()) -> Diag
     if window is None:
         return report.nothing_to_read(store, tables)
     services = _services(store, tables)
-    notes: list[str] = []
+    notes = [f"The rules could not use {column}: it does not hold what its name says." for column in schema.unfit]
 
     def read_or(default: T, what: str, read: Callable[[], T]) -> T:
         try:

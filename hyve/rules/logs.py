@@ -131,6 +131,6 @@ GROUP BY ALL ORDER BY first, service, mark LIMIT 2000"""
         for service, mark, first, _ in store.query(statement).rows:
             before = known.get(service, "")
             known[service] = mark
-            if before and first > window.at(BUCKETS / 20):
+            if before and first is not None and first > window.at(BUCKETS / 20):
                 found.append(Change(service, first, kind, f"{kind} {before} became {mark}", before, mark))
     return found

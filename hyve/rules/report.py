@@ -159,7 +159,8 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
         if worst is not None:
             case.claim(
                 f"Most errors in the second half of the window: {worst['service']}, "
-                f"{worst['error_pct_since']}% of its requests (first half: {worst['error_pct_before'] or 0}%).",
+                f"{worst['error_pct_since']}% of its {worst['requests_since']} requests (first half: "
+                f"{'no requests' if worst['error_pct_before'] is None else str(worst['error_pct_before']) + '%'}).",
                 name,
             )
     missing = [name for name in ("spans", "log_records", "metric_points") if not found.schema.has(name)]
@@ -186,11 +187,10 @@ def _trouble(case: _Case, found: Findings, top: Candidate, onset: int) -> str:
         what = f"its log or gauges changed at about {clock(onset)} and stayed so"
         case.claim(f"At {top.entity} {what}.", name)
         return what
-    episode = suspect.episode
-    share = f"{100 * episode.during:.0f}% (before: {100 * episode.before:.1f}%)"
+    share, proof = _share(case, found, top, onset)
     if suspect.how == "own":
         what = f"since {clock(onset)} {share} of its requests fail or get slow inside of it"
-        case.claim(f"{top.entity}: {what}, not counting what it waits for.", name)
+        case.claim(f"{top.entity}: {what}, not counting what it waits for.", *proof, name)
         extra, rows = case.run(statements.own_time_sql(onset))
         mine = next((row for row in rows if row["service"] == top.entity), None)
         if mine is not None and (mine["own_p95_since"] or 0) > 1.5 * (mine["own_p95_before"] or 0) > 0:
@@ -202,11 +202,25 @@ def _trouble(case: _Case, found: Findings, top: Candidate, onset: int) -> str:
             )
     elif suspect.how == "called":
         what = f"since {clock(onset)} {share} of the calls to it fail or get slow, with no answer of a service below"
-        case.claim(f"{top.entity}: {what}.", name)
+        case.claim(f"{top.entity}: {what}.", *proof, name)
     else:
         what = f"since {clock(onset)} {share} of its calls to {suspect.about} fail, and the fault is on its own side"
-        case.claim(f"{top.entity}: {what}: {_why_caller(found, suspect.about)}.", name)
+        case.claim(f"{top.entity}: {what}: {_why_caller(found, suspect.about)}.", *proof, name)
     return what
+
+
+def _share(case: _Case, found: Findings, top: Candidate, onset: int) -> tuple[str, list[Evidence | None]]:
+    """The share of bad requests since the onset and before, and the evidence that shows just these figures."""
+    suspect = top.suspect
+    assert suspect is not None
+    if found.schema.has("spans", "trace_id", "span_id", "parent_span_id", "kind", "status", "duration_ms"):
+        name, rows = case.run(statements.share_sql(found, top, onset))
+        if rows and rows[0]["bad_pct_since"] is not None:
+            before = rows[0]["bad_pct_before"]
+            told = "none were seen before" if before is None else f"before: {before}%"
+            return f"{rows[0]['bad_pct_since']}% ({told})", [name]
+    episode = suspect.episode
+    return f"about {100 * episode.during:.0f}% (before: {100 * episode.before:.1f}%)", []
 
 
 def _why_caller(found: Findings, called: str) -> str:
@@ -297,14 +311,14 @@ def _saturation(case: _Case, found: Findings, top: Candidate) -> None:
     since = clock(found.window.at(shift.since))
     if shift.limit is None:
         case.claim(
-            f"{shift.name} of {top.entity} left its range at {since}: usually {_figure(shift.usual)}, "
+            f"{shift.name} of {top.entity} left its range at {since}: usually about {_figure(shift.usual)}, "
             f"up to {_figure(shift.peak)} {shift.unit}.",
             name,
         )
     else:
         of = f"{shift.limit_name} = {_figure(shift.limit)}" if shift.limit_name != "1" else "its full share"
         case.claim(
-            f"{shift.name} of {top.entity} reached its limit from {since} on: usually {_figure(shift.usual)}, "
+            f"{shift.name} of {top.entity} reached its limit from {since} on: usually about {_figure(shift.usual)}, "
             f"up to {_figure(shift.peak)} of {of}.",
             name,
         )

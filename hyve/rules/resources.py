@@ -91,10 +91,10 @@ GROUP BY service, name, unit ORDER BY far DESC, service, name LIMIT 5000"""
             limits.setdefault(service, []).append((name, unit, top))
     found = []
     for service, name, unit, usual, peak, far, since, constant, top, before in rows:
-        if constant or peak is None:
+        if constant or peak is None or usual is None:
             continue
         if "restart" in name.lower():
-            if top > before:
+            if top is not None and before is not None and top > before:
                 found.append(Shift(service, name, unit, before, top, since or BASE, far, None, "", True))
             continue
         limit, limit_name = _limit(name, unit, peak, limits.get(service, []))

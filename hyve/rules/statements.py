@@ -72,6 +72,38 @@ def compare_sql(found: Findings, onset: int) -> str:
 FROM spans WHERE {served(found)} GROUP BY service ORDER BY error_pct_since DESC NULLS LAST, service LIMIT 20"""
 
 
+def share_sql(found: Findings, candidate: Candidate, onset: int) -> str:
+    """How many of the candidate's requests (or of the calls that it is blamed for) were bad, before and since: failed
+    by themselves, or longer than twice what 95% took before."""
+    at = literal(onset)
+    suspect = candidate.suspect
+    assert suspect is not None
+    if suspect.how == "own":
+        spans = f"""child AS (
+  SELECT trace_id, parent_span_id, sum(duration_ms) AS ms, bool_or(status = 'error') AS failed
+  FROM spans GROUP BY trace_id, parent_span_id
+), own AS (
+  SELECT s.time, s.status = 'error' AND NOT coalesce(child.failed, false) AS failed,
+    greatest(0, s.duration_ms - coalesce(child.ms, 0)) AS ms
+  FROM spans s LEFT JOIN child ON child.trace_id = s.trace_id AND child.parent_span_id = s.span_id
+  WHERE s.service = {quote(candidate.entity)} AND s.kind NOT IN ('client', 'producer')
+)"""
+    else:
+        called = candidate.entity if suspect.how == "called" else suspect.about
+        where = f"kind IN ('client', 'producer') AND {called_sql(found.schema, called, found.services)}"
+        if suspect.how == "caller":
+            where = f"service = {quote(candidate.entity)} AND {where}"
+        spans = f"own AS (\n  SELECT time, status = 'error' AS failed, duration_ms AS ms FROM spans WHERE {where}\n)"
+    return f"""WITH {spans}, usual AS (
+  SELECT 2 * quantile_cont(ms, 0.95) + 5 AS limit_ms FROM own WHERE time < {at} AND NOT failed
+)
+SELECT count(*) FILTER (WHERE time < {at}) AS before, count(*) FILTER (WHERE time >= {at}) AS since,
+  round(100 * avg((failed OR coalesce(ms > limit_ms, false))::INT) FILTER (WHERE time < {at}), 1) AS bad_pct_before,
+  round(100 * avg((failed OR coalesce(ms > limit_ms, false))::INT) FILTER (WHERE time >= {at}), 1) AS bad_pct_since,
+  round(any_value(limit_ms), 1) AS slow_means_over_ms
+FROM own, usual"""
+
+
 def own_time_sql(onset: int) -> str:
     at = literal(onset)
     return f"""WITH child AS (

@@ -199,3 +199,57 @@ def test_what_only_looks_like_a_table_stays_text(text: str) -> None:
     document = parse(text)
     assert document.parts == ()
     assert document.prose.split() == text.split()
+
+
+def kept_text(text: str) -> str:
+    """Everything of a text that a reader can still get at."""
+    document = parse(text)
+    lines = [row["text"] for part in document.parts if part.syntax == "lines" for row in part.value]
+    values = [json.dumps(part.value) for part in document.parts if part.syntax != "lines"]
+    return "\n".join([document.prose, *lines, *values])
+
+
+def test_a_broken_object_does_not_swallow_the_log_after_it() -> None:
+    text = '{"user": "bob", "n": 3\n' + "ERROR disk full\n" * 30
+    assert kept_text(text).count("ERROR disk full") == 30
+    assert "bob" in kept_text(text)
+    text = '10:00 req {"user": "bob", "items": [1, 2\n10:01 ERROR disk full on host7\n'
+    assert "ERROR disk full on host7" in kept_text(text)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ['{"a":1,"b":"x', '{"a":', '{"ts": 1, "msg": "hello world, this is a long message, longer than most", "n":'],
+)
+def test_a_cut_record_does_not_harm_its_neighbours(broken: str) -> None:
+    good = [{"a": n, "b": "y"} for n in range(50)]
+    lines = [json.dumps(record) for record in good]
+    found = values("\n".join([*lines[:20], broken, *lines[20:]]) + "\n")
+    assert [value for value in found if value in good] == good
+    assert broken.split(",")[0].strip("{") in kept_text("\n".join([*lines, broken, lines[0]]))
+
+
+def test_columns_of_equal_names_are_all_kept() -> None:
+    assert values("a, a,b\n1,2,3\n4,5,6\n7,8,9\n")[0][0] == {"a": "1", "a_2": "2", "b": "3"}  # type: ignore[index]
+    assert values(",column_0,b\n1,2,3\n4,5,6\n")[0][0] == {"column_0": "1", "column_0_2": "2", "b": "3"}  # type: ignore[index]
+
+
+def test_log_lines_with_commas_are_no_table() -> None:
+    text = "".join(f"INFO user {name} logged in, session {i}\n" for i, name in enumerate(["al", "bo", "cy", "di"]))
+    assert parse(text).parts == ()
+    assert kept_text(text).count("logged in") == 4
+
+
+@pytest.mark.parametrize("depth", [250, 700, 1200, 30_000])
+@pytest.mark.parametrize("unit", [("[", "]"), ('{"a":', "}")])
+def test_what_is_nested_too_deep_stays_text(depth: int, unit: tuple[str, str]) -> None:
+    text = unit[0] * depth + "1" + unit[1] * depth
+    document = parse(text)
+    assert [part for part in document.parts if part.syntax != "lines"] == []
+    assert len(kept_text(text)) >= len(text)
+
+
+def test_what_reading_changes_is_flagged() -> None:
+    assert parse('{"a": 1e999}').flags == ("non_finite",)
+    assert parse('{"a": ' + "9" * 5000 + "}").flags == ("integer_as_text",)
+    assert values("[nan, {'a': 1}]")[0][1] == {"a": 1}  # type: ignore[index]

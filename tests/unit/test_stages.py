@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hyve
+from hyve import prompt as prompts
 from hyve import stages
 from hyve.reply import ModelReply, ToolCall
 
@@ -153,3 +154,81 @@ def test_several_payloads_name_their_tables() -> None:
 def test_no_payload() -> None:
     with pytest.raises(hyve.InputError, match="no data"):
         stages.load(())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"spans": [{"time": "10:00", "service": "a"}]}',
+        json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [
+            {"timeUnixNano": "0", "body": {"stringValue": "x"}}]}]}]}),
+        json.dumps({"spans": [{"time": [1], "service": {"a": 1}, "duration_ms": "x"}] * 30}),
+        json.dumps(
+            [
+                {"resourceLogs": [{"resource": {"attributes": [
+                    {"key": "service.name", "value": {"stringValue": "a"}},
+                    {"key": "service.version", "value": {"stringValue": version}}]},
+                    "scopeLogs": [{"logRecords": [{"timeUnixNano": at, "body": {"stringValue": "x"}}]}]}]}
+                for version, at in (
+                    ("1", "9223372036854775807"), ("2", "1700000000000000000"), ("2", "1700000900000000000"))
+            ]
+        ),
+    ],
+)  # fmt: skip
+async def test_the_rules_survive_odd_telemetry(text: str) -> None:
+    request = stages.Request("why?", (stages.Payload("odd", text),))
+    with stages.load(request.payloads) as store:
+        found = await hyve.diagnose(request, store, None)
+    assert (found.status, found.mode) == ("inconclusive", "rules")
+    assert "can't read" not in found.summary
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", "SELECT 'anything' AS proof", "VALUES (1)"])
+async def test_a_statement_that_reads_no_table_proves_nothing(statement: str) -> None:
+    found = await run(Scripted(answer(root_causes=[{"entity": "ledger", "summary": "x", "evidence": [statement]}])))
+    assert (found.status, found.root_causes) == ("inconclusive", ())
+
+
+async def test_a_template_without_rows_is_partial() -> None:
+    call = {"template": {}, "fills": [{"sql": "SELECT n FROM records WHERE n < 0", "mappings": [
+        {"column": "n", "path": "a.(_row_id)"}]}]}  # fmt: skip
+    found = await run(Scripted(ModelReply("", (ToolCall("c1", "fill_template", json.dumps(call)),))))
+    assert found.status == "partial"
+    assert any("no rows" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        query("SELECT 1 AS a /*" + "x" * 200_000 + "*/ FROM records"),
+        ModelReply("", (ToolCall("c", "query_datastore", json.dumps({"sql": SLOW, "note": "word " * 100_000})),)),
+        query("SELECT " + ", ".join(f"1 AS column_name_long_{i}" for i in range(900)) + " FROM records"),
+        ModelReply(json.dumps({"tool": "query_datastore", "arguments": {"sql": SLOW + " -- " + "y" * 100_000}})),
+        query("SELECT nothing_" + "z" * 9_000 + " FROM records"),
+    ],
+)
+async def test_what_the_second_call_adds_is_bounded(call: ModelReply) -> None:
+    model = Scripted(call, answer())
+    await run(model)
+    if len(model.asked) == 2:
+        added = prompts.size(model.asked[1][0]) - prompts.size(model.asked[0][0])
+        assert added <= stages.FOLLOW_UP_TOKENS + 1_500
+
+
+async def test_cells_that_are_cut_for_the_second_call_say_so() -> None:
+    model = Scripted(query("SELECT repeat('A', 1000) || 'END' AS m FROM records LIMIT 1"), answer())
+    await run(model)
+    assert "…(+603 chars)" in model.asked[1][0][-1]["content"]
+
+
+async def test_a_client_that_raises_or_returns_rubbish_leaves_the_answer_to_the_rules() -> None:
+    for reply in (RuntimeError("boom"), "just a text", None, ModelReply(None)):  # type: ignore[arg-type]
+        found = await run(Scripted(reply))  # type: ignore[arg-type]
+        assert found.mode == "rules"
+        assert any("answered by the rules analyst" in note for note in found.notes)
+
+
+async def test_absurd_numbers_in_an_answer_do_no_harm() -> None:
+    text = '{"status":"conclusive","summary":"s","root_causes":[{"entity":"a","summary":"x","confidence":1' + "0" * 400
+    found = await run(Scripted(ModelReply(text + f',"evidence":["{SLOW}"]}}]}}')))
+    assert found.root_causes[0].confidence == 1.0

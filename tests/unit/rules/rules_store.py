@@ -18,6 +18,7 @@ from hyve.formats import TIME_KEYS, Relations
 @dataclass(frozen=True)
 class Column:
     name: str
+    type: str
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class FixtureStore:
             self._connection.register("loading", pa.table(columns))
             self._connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM loading')
             self._connection.unregister("loading")
-            tables.append(Table(name, tuple(Column(column) for column in columns), len(rows)))
+            described = self._connection.execute(f'DESCRIBE "{name}"').fetchall()
+            tables.append(Table(name, tuple(Column(label, kind) for label, kind, *_ in described), len(rows)))
         self.catalog = Catalog(tuple(tables))
         sql.lock(self._connection)
 
