@@ -90,9 +90,12 @@ class StoreStage:
             if self._progress.of(request_id) >= ASKED:
                 log.info("store: %s came again and is already on its way", request_id)
                 return []
-            sent = await self._prepare(request_id, record)
             self._progress.reached(request_id, ASKED)
-            return sent
+            try:
+                return await self._prepare(request_id, record)
+            except BaseException:
+                self._progress.forget(request_id)
+                raise
 
     async def _prepare(self, request_id: str, record: Incoming) -> Sequence[Outgoing]:
         position = Position(topic=record.topic, partition=record.partition, offset=record.offset)

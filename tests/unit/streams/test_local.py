@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,50 @@ def test_a_base_url_without_a_model_is_said(rows: str) -> None:
     done = hyve("ask", "--file", rows, "?", HYVE_LLM_BASE_URL="http://127.0.0.1:9/v1")
     assert done.returncode == 2
     assert "HYVE_LLM_MODEL" in done.stderr.decode()
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(401)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+def test_a_model_that_refuses_the_key_is_one_line_and_status_2(rows: str) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        done = hyve("ask", "--file", rows, "?", HYVE_LLM_BASE_URL=url, HYVE_LLM_MODEL="m")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.decode().count("\n") == 1
+        assert "HYVE_LLM_API_KEY is not set" in done.stderr.decode()
+        done = hyve("ask", "--file", rows, "?", HYVE_LLM_BASE_URL=url, HYVE_LLM_MODEL="m", HYVE_LLM_API_KEY="sk-x")
+        assert "rejected HYVE_LLM_API_KEY" in done.stderr.decode()
+        assert "sk-x" not in done.stderr.decode()
+    finally:
+        server.shutdown()
+
+
+def test_sql_json_says_when_rows_were_capped(rows: str) -> None:
+    done = hyve("sql", "--file", rows, "--json", "SELECT a.n FROM records a, range(10)")
+    found = json.loads(done.stdout)
+    assert (len(found["rows"]), found["total_rows"]) == (10_000, 20_000)
+    assert "10,000 of 20,000" in done.stderr.decode()
+
+
+def test_a_few_log_lines_are_a_table() -> None:
+    done = hyve("sql", "--file", "-", "--json", "SELECT line, text FROM lines", stdin=b"a warning\nERROR disk full\n")
+    assert json.loads(done.stdout)["rows"] == [[1, "a warning"], [2, "ERROR disk full"]]
+
+
+def test_deep_nesting_is_text_not_a_traceback() -> None:
+    done = hyve("view", "--file", "-", stdin=b"[" * 700 + b"]" * 700)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_version() -> None:
+    assert hyve("--version").stdout.decode().startswith("hyve 0.")

@@ -119,6 +119,15 @@ async def test_both_copies_in_one_batch_are_asked_and_answered_once() -> None:
     assert len(pool.finished) == 1
 
 
+async def test_bad_records_in_front_of_a_good_one_of_the_same_key_take_nothing_from_it() -> None:
+    pool = Pool()
+    pool.raises["prepare"] = [RecordUnusable("not JSON"), RecordUnusable("no question")]
+    store = stage(pool)
+    done = await asyncio.gather(*(store.request(request()) for _ in range(4)), return_exceptions=True)
+    assert [str(out) for out in done if isinstance(out, Poison)] == ["not JSON", "no question"]
+    assert [len(out) for out in done if not isinstance(out, BaseException)] == [1, 0]
+
+
 async def test_a_direct_answer_ends_the_request_and_frees_the_store() -> None:
     pool = Pool()
     store = stage(pool)

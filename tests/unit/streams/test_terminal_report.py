@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Tokens
 from schemas import DiagnosisResult
-from streams.report import analyst_line, clean, show
+from streams.report import analyst_line, clean, rows_table, show
 from workers.settings import load
 
 
@@ -87,3 +88,26 @@ def test_the_first_line_says_who_answers() -> None:
     named = analyst_line(load(llm_base_url="http://127.0.0.1:1/v1", llm_model="m-7", llm_api_key="sk-secret"))
     assert "m-7" in named
     assert "secret" not in named
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+@pytest.mark.parametrize("columns", [1, 4, 7, 12, 20])
+def test_no_value_is_cut_at_the_edge(width: int, columns: int) -> None:
+    names = [f"requests_before_{i}" for i in range(columns)]
+    rows = [[1234567.25 + i + 100 * r for i in range(columns)] for r in range(3)]
+    out = io.StringIO()
+    Console(file=out, width=width).print(rows_table(names, rows, 3, width=width))
+    text = out.getvalue()
+    shown = sum(clean(value) in text for value in rows[0])
+    assert shown >= 1
+    assert all(clean(row[i]) in text for row in rows for i in range(shown))
+    assert max(map(len, text.splitlines())) <= width
+    if shown < columns:
+        assert f"({columns - shown} more columns)" in text
+
+
+def test_column_names_are_those_of_the_query() -> None:
+    out = io.StringIO()
+    names = ["parent_records", "metadata_name", "_id", "a_b", "c_d", "e_f"]
+    Console(file=out, width=120).print(rows_table(names, [[1] * 6], 1, width=120))
+    assert all(name in out.getvalue() for name in names)
