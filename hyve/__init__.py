@@ -78,6 +78,7 @@ __all__ = [
     "count_tokens",
     "diagnose",
     "parse",
+    "prepare",
     "view",
 ]
 

@@ -142,7 +142,7 @@ def rows_table(
     for index, column in enumerate(columns[:COLUMNS]):
         cells = [row[index] for row in texts if index < len(row)]
         longest = max(map(len, cells), default=1)
-        least = max(longest if longest <= 30 else 16, min(len(column), 12)) + 3
+        least = max(longest if longest <= 30 else 16, *map(len, _header(column).split("\n"))) + 3
         if least > left and fitting:
             break
         fitting, left = fitting + 1, left - least
@@ -153,7 +153,7 @@ def rows_table(
         longest = max(map(len, cells), default=1)
         number = bool(values) and all(value is None or isinstance(value, int | float) for value in values)
         table.add_column(
-            Text(clean(column)),
+            Text(_header(column)),
             justify="right" if number else "left",
             overflow="fold",
             # Numbers, names and times stay whole; long texts and the headers give way.
@@ -170,6 +170,16 @@ def rows_table(
     if more:
         parts.append(Text(f"({' and '.join(more)})", style="dim"))
     return Group(*parts)
+
+
+def _header(name: str, width: int = 12) -> str:
+    """A column's name, broken after underscores into lines of about `width` characters."""
+    lines = [""]
+    for piece in re.split(r"(?<=_)(?=[^_])", clean(name)):
+        if lines[-1] and len(lines[-1]) + len(piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
 
 
 def _brief(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -155,7 +155,7 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
         steps.insert(0, f"Nothing to do now; if {blip.entity} blips again, look at its own log at {clock(begin)}.")
     if found.schema.has("spans", "service", "duration_ms", "status"):
         name, rows = case.run(statements.compare_sql(found, middle))
-        worst = next((row for row in rows if row["error_pct_since"] is not None), None)
+        worst = next((row for row in rows if row["error_pct_since"] is not None and row["requests_since"] >= 20), None)
         if worst is not None:
             case.claim(
                 f"Most errors in the second half of the window: {worst['service']}, "
