@@ -274,6 +274,8 @@ class Datastore:
     def _read_back(self) -> list[Any]:
         parts: dict[int, Any] = {}
         for root in self._roots:
+            if not root.layout:
+                continue  # derived: no part is made of it
             rows = self._elements(root.data)
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]

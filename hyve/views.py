@@ -338,7 +338,7 @@ def _row_view(
     same_day = {
         i: view.low[:10]
         for i, view in enumerate(profile)
-        if "TIMESTAMP" in view.column.type and str(view.low)[:10] == str(view.high)[:10]
+        if "TIMESTAMP" in view.column.type and view.low and view.low[:10] == view.high[:10]
     }
     labels = [_text(quote(profile[i].column.name), profile[i].column) for i in picked]
     wanted = ", ".join(map(str, order))

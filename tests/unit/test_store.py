@@ -222,3 +222,10 @@ def test_corpus_files_come_back_exactly() -> None:
             assert store.catalog.tables, path
             for i, part in enumerate(document.parts):
                 assert same(store.reconstruct(i), part.value), f"{path} part {i}"
+
+
+def test_parts_among_free_text_come_back_and_the_text_is_queryable() -> None:
+    document = hyve.parse('first line\n{"a": 1}\nlast line\n[{"b": 2}]')
+    with hyve.Datastore.from_document(document) as store:
+        assert [store.reconstruct(i) for i in range(2)] == [{"a": 1}, [{"b": 2}]]
+        assert rows(store, "SELECT line, text FROM lines") == [(1, "first line"), (3, "last line")]

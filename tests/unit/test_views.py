@@ -237,3 +237,11 @@ def test_small_budgets_hold_with_many_tables_of_long_names(budget: int, names: i
     prompt = hyve.view(json.dumps(value), question="why?", budget=budget)
     assert prompt.savings.prompt <= budget
     assert "more tables)" in prompt.text
+
+
+def test_times_that_are_all_missing_are_shown_as_empty() -> None:
+    record = {"timeUnixNano": "0", "body": {"stringValue": "no time " + "x" * 40}}
+    text = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record] * 200}]}]})
+    prompt = hyve.view(text, question="?", budget=900).text
+    assert "## log_records: 200 rows" in prompt
+    assert "- time TIMESTAMP_NS: all empty" in prompt
