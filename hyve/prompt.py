@@ -37,10 +37,10 @@ inconclusive.""",
 
 
 _TOLD = {
-    "truncated": "the input ended early: its last item may be incomplete, and items after it are missing.",
-    "repaired": "parts of the input were broken and repaired; check what matters against the text.",
-    "ragged_rows": "some rows have more or fewer cells than the header.",
-    "duplicate_keys": "some objects repeat a key; all values are kept.",
+    "truncated": "the input is cut; its last item may be incomplete.",
+    "repaired": "broken parts were repaired.",
+    "ragged_rows": "rows differ in length.",
+    "duplicate_keys": "some objects repeat a key.",
     "invalid_utf8": "some bytes are no UTF-8.",
 }
 """What a model must know of how its data was read."""

@@ -205,7 +205,7 @@ def test_free_text_around_data_is_shown_and_queryable() -> None:
 
 def test_what_was_cut_or_repaired_in_reading_is_told_to_the_model() -> None:
     text = hyve.view('{"items":[{"id":1,"s":"ok"},{"id":2,"s":"ok"},{"id":3,"s":"fai', question="?").text
-    assert "Note: the input ended early" in text
+    assert "Note: the input is cut" in text
     assert "fai" not in text.split("# Question")[0].split("Note:")[1].split("\n", 1)[1]
 
 
