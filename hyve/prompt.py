@@ -19,7 +19,7 @@ from hyve.tokens import count_tokens
 from hyve.views import excerpt
 
 DEFAULT_BUDGET = 4_000
-_SMALLEST_DATA = 40
+_SMALLEST_DATA = 28
 
 SYSTEM = """You diagnose incidents from machine data. All of it is in DuckDB tables; you see an excerpt. Headers count \
 all rows; `... (n more rows)` marks what is cut; an empty cell has no value. Never guess a count, sum or extreme: \
