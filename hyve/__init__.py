@@ -15,7 +15,7 @@ No network, no Kafka, no reading of the environment.
 from __future__ import annotations
 
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Tokens
-from hyve.document import Document, Pairs, Part, parse
+from hyve.document import Document, Part, parse
 from hyve.errors import (
     BackfillError,
     BudgetError,
@@ -32,6 +32,7 @@ from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, Too
 from hyve.sql import QueryResult
 from hyve.stages import Payload, Request, diagnose, prepare
 from hyve.store import Catalog, Column, Datastore, Table
+from hyve.strictjson import Pairs
 from hyve.tokens import count_tokens
 from hyve.views import ColumnView, RowView
 

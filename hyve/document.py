@@ -12,7 +12,6 @@ Values are JSON's: dict, list, str, int (any size), float, bool, None; `Pairs` s
 
 from __future__ import annotations
 
-import ast
 import csv
 import gc
 import io
@@ -22,27 +21,20 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from typing import Any, Literal
 
 import json_repair
 
 from hyve.errors import InputError
+from hyve.literals import read_literal
+from hyve.strictjson import MAX_DEPTH, Decoder, Pairs, raw_decode, too_deep
 
 Syntax = Literal["json", "python", "csv", "lines"]
 
-MAX_DEPTH = 200
-"""Containers nested deeper than this stay text."""
 _HEADER_CHARS = 64 * 1024
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
 _REPAIR_CHARS = 256 * 1024
-
-
-class Pairs(tuple[tuple[str, Any], ...]):
-    """An object that repeats a key: its (key, value) pairs in source order, none dropped."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -113,9 +105,6 @@ def parse(source: str | bytes, name: str = "") -> Document:
     return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name)
 
 
-# --- decoding ---------------------------------------------------------------------------------------------------
-
-
 def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
     flags: list[str] = []
     if isinstance(source, bytes):
@@ -151,49 +140,7 @@ def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
     return text, flags
 
 
-# --- strict JSON ------------------------------------------------------------------------------------------------
-
-
-class _Decoder(json.JSONDecoder):
-    """Strict JSON that keeps repeated keys. `met` holds the flags of what it met since it was last cleared."""
-
-    def __init__(self) -> None:
-        super().__init__(object_pairs_hook=self._object, parse_int=self._int)
-        self.met: set[str] = set()
-
-    def _int(self, digits: str) -> int | str:
-        if len(digits) <= 4000:  # Python refuses to read much longer ones
-            return int(digits)
-        self.met.add("integer_as_text")
-        return digits
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | Pairs:
-        value = dict(pairs)
-        if len(value) == len(pairs):
-            return value
-        self.met.add("duplicate_keys")
-        return Pairs(pairs)
-
-
 _HUGE = re.compile(r"\d[eE]\+?\d{3}")
-
-
-def _too_deep(value: Any, source: str) -> bool:
-    """Whether containers are nested beyond MAX_DEPTH; looked at only where the source has that many openings."""
-    if source.count("[") + source.count("{") + source.count("(") <= MAX_DEPTH:
-        return False
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return True
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list | tuple)
-        ]
-    return False
 
 
 def _json_flags(value: Any, source: str) -> tuple[str, ...]:
@@ -206,7 +153,7 @@ def _json_flags(value: Any, source: str) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _json_part(decoder: _Decoder, value: Any, text: str, start: int, end: int) -> Part:
+def _json_part(decoder: Decoder, value: Any, text: str, start: int, end: int) -> Part:
     flags = _json_flags(value, text[start:end]) + tuple(sorted(decoder.met))
     decoder.met.clear()
     return Part(value, (start, end), "json", flags)
@@ -217,17 +164,15 @@ def _whole(text: str) -> list[Part] | None:
     if text[start] not in "{[":
         return None
     end = len(text.rstrip())
-    decoder = _Decoder()
+    decoder = Decoder()
     try:
         value, stop = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    if stop != end or _too_deep(value, text):
+    if stop != end or too_deep(value, text):
         return None
     return [_json_part(decoder, value, text, start, end)]
 
-
-# --- CSV and TSV ------------------------------------------------------------------------------------------------
 
 csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
 _LINE_OPENS = re.compile(r"^[ \t]*[{\[](?=\s*[\"{\[])", re.MULTILINE)
@@ -240,8 +185,8 @@ def _table(text: str) -> list[Part] | None:
     end = text.find("\n", start, start + _HEADER_CHARS)
     if end < 0:
         return None
-    decoder = _Decoder()
-    if any(_raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
+    decoder = Decoder()
+    if any(raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
         return None  # lines of JSON between which commas happen to agree
     head = text[start:end].rstrip("\r")
     for delimiter in (",", "\t", ";"):
@@ -283,8 +228,6 @@ def _csv_row(names: list[str], row: list[str]) -> dict[str, Any]:
     return record
 
 
-# --- parts inside free text -------------------------------------------------------------------------------------
-
 _OPEN = re.compile(r"[{\[]")
 _STRICT = re.compile(r"""\{\s*["}]|\[\s*(?:["{\[\]]|-?\d[\d.eE+-]*\s*[,\]]|-?(?:null|true|false|NaN|Infinity)\b)""")
 _LIKELY = re.compile(
@@ -299,14 +242,14 @@ _CLOSER = {"{": "}", "[": "]", "(": ")"}
 
 def _scan(text: str) -> Iterator[Part]:
     at, allowance = 0, 8 * len(text) + (4 << 20)
-    decoder = _Decoder()
+    decoder = Decoder()
     while match := _OPEN.search(text, at):
         start = failed = match.start()
         if _STRICT.match(text, start):
             decoder.met.clear()
-            value, end, failed = _raw_decode(decoder, text, start)
+            value, end, failed = raw_decode(decoder, text, start)
             if failed < 0:
-                if _plausible(value, text, start, end) and not _too_deep(value, text[start:end]):
+                if _plausible(value, text, start, end) and not too_deep(value, text[start:end]):
                     yield _json_part(decoder, value, text, start, end)
                 at = end
                 continue
@@ -326,7 +269,7 @@ def _scan(text: str) -> Iterator[Part]:
             at = min(failed, limit)
 
 
-def _next_record(decoder: _Decoder, text: str, start: int) -> int:
+def _next_record(decoder: Decoder, text: str, start: int) -> int:
     """Where the text that may belong to a broken object at `start` ends: at the next line that is a record of its own.
 
     Only for an object that itself starts a line, as in NDJSON; else the end of the text.
@@ -334,34 +277,9 @@ def _next_record(decoder: _Decoder, text: str, start: int) -> int:
     if text[start] != "{" or text[text.rfind("\n", 0, start) + 1 : start].strip():
         return len(text)
     line = text.find("\n{", start)
-    if line < 0 or _raw_decode(decoder, text, line + 1)[2] >= 0:
+    if line < 0 or raw_decode(decoder, text, line + 1)[2] >= 0:
         return len(text)
     return line + 1
-
-
-def _raw_decode(decoder: _Decoder, text: str, start: int) -> tuple[Any, int, int]:
-    """(value, end, -1) of the JSON value at `start`, or (None, start, offset of the failure).
-
-    Reads a growing window: an error's line and column are counted from the start of what the decoder was given, which
-    over a whole file of near-JSON lines would take the square of its length.
-    """
-    size = 4096
-    while True:
-        window = text[start : start + size]
-        try:
-            value, end = decoder.raw_decode(window)
-        except json.JSONDecodeError as error:
-            cut = error.pos > len(window) - 64 or error.msg.startswith("Unterminated")
-            if not cut or start + size >= len(text):
-                return None, start, start + error.pos
-            size *= 8
-        except RecursionError:
-            # Nested some thousand levels deep: what starts within the next levels is too deep as well.
-            return None, start, start + 512
-        except ValueError:
-            return None, start, start + 1
-        else:
-            return value, start + end, -1
 
 
 def _plausible(value: Any, text: str, start: int, end: int) -> bool:
@@ -387,10 +305,10 @@ def _recover(text: str, start: int, limit: int) -> tuple[Part | None, int]:
             return part, 2 * (limit - start)
     source = text[start:end]
     spent = 2 * len(source)
-    found = _python(source)
+    found = read_literal(source)
     if found is not None:
         value, extra = found
-        if _too_deep(value, source):
+        if too_deep(value, source):
             return None, spent
         return Part(value, (start, end), "python", ("python_literal", *extra)), spent
     if len(source) <= _REPAIR_CHARS:
@@ -400,7 +318,7 @@ def _recover(text: str, start: int, limit: int) -> tuple[Part | None, int]:
             value = None
         spent += 8 * len(source)
         plausible = isinstance(value, dict | list) and _plausible(value, source, 0, len(source))
-        if plausible and _covers(value, source) and not _too_deep(value, source):
+        if plausible and _covers(value, source) and not too_deep(value, source):
             return Part(value, (start, end), "json", ("repaired",)), spent
     return None, spent
 
@@ -471,7 +389,7 @@ def _truncated(text: str, start: int) -> Part | None:
     if "\n" in tail and len(tail) > 4096:
         return None  # a quote that opens pages of text is a quote, not a value
     cut, closers = safe
-    decoder = _Decoder()
+    decoder = Decoder()
     try:
         value = decoder.decode(text[start:cut] + "".join(reversed(closers)))
     except (ValueError, RecursionError):
@@ -493,95 +411,7 @@ def _covers(value: Any, source: str) -> bool:
     return not (words - kept)
 
 
-# --- Python literals --------------------------------------------------------------------------------------------
-
-
-def _python(source: str) -> tuple[Any, tuple[str, ...]] | None:
-    """The value of a Python literal or repr (no code runs), with flags; None where it is none."""
-    if len(source) > 4 * _REPAIR_CHARS:
-        return None
-    try:
-        tree = ast.parse(source, mode="eval").body
-        calls: list[str] = []
-        return _literal(tree, source, calls), tuple(dict.fromkeys(calls))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, OverflowError):
-        return None
-
-
-def _literal(node: ast.expr, source: str, flags: list[str]) -> Any:
-    match node:
-        case ast.Constant(value=bytes() as raw):
-            flags.append("bytes")
-            return raw.decode("utf-8", "backslashreplace")
-        case ast.Constant(value=value) if value is None or isinstance(value, str | int | float | bool):
-            return value
-        case ast.Dict(keys=keys, values=values):
-            pairs = [
-                (_literal(key, source, flags), _literal(value, source, flags))
-                for key, value in zip(keys, values, strict=True)
-                if key is not None
-            ]
-            if len(pairs) < len(keys):
-                raise ValueError("unpacking is no literal")
-            pairs = [(key if _is_key(key) else json.dumps(key), value) for key, value in pairs]
-            result = dict(pairs)
-            if len(result) < len(pairs):
-                flags.append("duplicate_keys")
-                return Pairs((str(key), value) for key, value in pairs)
-            return result
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            if isinstance(node, ast.Set):
-                flags.append("set")
-            return [_literal(item, source, flags) for item in items]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            number = _literal(operand, source, flags)
-            if (
-                isinstance(number, int | float)
-                and not isinstance(number, bool)
-                and isinstance(operand, ast.Constant | ast.Name)
-            ):
-                return -number
-        case ast.Name(id="nan" | "NaN"):
-            flags.append("non_finite")
-            return float("nan")
-        case ast.Name(id="inf" | "Infinity"):
-            flags.append("non_finite")
-            return float("inf")
-        case ast.Name(id="null"):
-            return None
-        case ast.Name(id="true" | "false" as word):
-            return word == "true"
-        case ast.Call():
-            flags.append("constructor_call")
-            moment = _moment(node)
-            return moment if moment is not None else (ast.get_source_segment(source, node) or "")
-    raise ValueError(f"{type(node).__name__} is no literal")
-
-
-def _is_key(key: Any) -> bool:
-    return key is None or isinstance(key, str | int | float | bool)
-
-
-def _moment(call: ast.Call) -> str | None:
-    """The ISO text of a `datetime(...)` or `date(...)` call, or None for any other constructor."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name not in ("datetime", "date"):
-        return None
-    numbers = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-    if len(numbers) != len(call.args) or not all(isinstance(number, int) for number in numbers):
-        return None
-    zone = next((ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "tzinfo"), "")
-    tz = UTC if re.search(r"utc|tzutc|UTC", zone) else None
-    if tz is None and (offset := re.search(r"timedelta\(.*?(?:seconds=)?(-?\d+)\)", zone)):
-        tz = timezone(timedelta(seconds=int(offset.group(1))))
-    try:
-        parts = [int(str(number)) for number in numbers]
-        return datetime(*parts[:7]).replace(tzinfo=tz).isoformat()  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-
-
-_EMBEDDED = _Decoder()
+_EMBEDDED = Decoder()
 
 
 def embedded(text: str) -> Any | None:
@@ -595,15 +425,12 @@ def embedded(text: str) -> Any | None:
         except (ValueError, RecursionError):
             if stripped[0] == '"' or not _LIKELY.match(stripped):
                 return None
-            found = _python(stripped)
+            found = read_literal(stripped)
             value = found[0] if found else None
         if not isinstance(value, str):
             return value if isinstance(value, dict | list | Pairs) and value else None
         text = value
     return None
-
-
-# --- free text --------------------------------------------------------------------------------------------------
 
 
 def _outside(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, str]]:

@@ -31,7 +31,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hyve.document import MAX_DEPTH, Pairs, collector_paused, embedded
+from hyve.document import collector_paused, embedded
+from hyve.strictjson import MAX_DEPTH, Pairs
 
 Signature = str | tuple[Any, ...]
 Path = tuple[Any, ...]
@@ -155,8 +156,6 @@ class _Shredder:
                 signatures[i] = found[place] if isinstance(found, list) else found
         return signatures
 
-    # --- leaves
-
     def scalars(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], kinds: set[type], derived: bool
     ) -> Signature | list[Signature]:
@@ -238,8 +237,6 @@ class _Shredder:
                 array = _array(numbers, kinds)
                 if array is not None:
                     self.put(table, (*path, NUMBER), rows, array, True, {})
-
-    # --- containers
 
     def objects(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[dict[Any, Any]], derived: bool

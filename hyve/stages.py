@@ -92,9 +92,6 @@ def compact(store: Datastore, request: Request, load_ms: float = 0.0) -> Prompt:
     return replace(built, ms={"store": load_ms, "view": (time.perf_counter() - began) * 1000})
 
 
-# --- after the model --------------------------------------------------------------------------------------------
-
-
 def follow_up(
     store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_TOKENS
 ) -> tuple[tuple[dict[str, Any], ...], int]:
@@ -300,9 +297,6 @@ def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reaso
         tables = ", ".join(f"{table.name} ({table.rows:,} rows)" for table in store.catalog.tables[:12])
         found = Diagnosis("inconclusive", f"The rules can't read this data ({what}). Tables: {tables}.")
     return replace(found, notes=(*found.notes, f"answered by the rules analyst: {reason}")) if reason else found
-
-
-# --- everything in one process ----------------------------------------------------------------------------------
 
 
 async def diagnose(request: Request, store: Datastore, model: Model | None = None) -> Diagnosis:

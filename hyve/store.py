@@ -25,9 +25,10 @@ import duckdb
 import pyarrow as pa
 
 from hyve import formats, sql
-from hyve.document import Document, Pairs, parse
+from hyve.document import Document, parse
 from hyve.errors import InputError
 from hyve.shape import EXPANDED, INDEX, LIST, MAP, NUMBER, PAIRS, TEXT, ColumnData, Path, Signature, TableData, shred
+from hyve.strictjson import Pairs
 
 ROOT = "records"
 _RESERVED = frozenset({"_id", "_row_id", "_key", "series_idx"})
@@ -135,8 +136,6 @@ class Datastore:
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
         return self._connection.execute(statement).fetchall()
-
-    # --- loading
 
     def _relations(self) -> list[Table]:
         values = [part.value for document in self.documents for part in document.parts if part.syntax != "lines"]
@@ -261,8 +260,6 @@ class Datastore:
             _shapes(data),
         )
 
-    # --- the way back
-
     def reconstruct(self, i: int) -> Any:
         """The value of part `i` (counted over all documents), read back from the tables."""
         if self._parts is None:
@@ -383,9 +380,6 @@ def _reader(
 
 def _parallel(rows: Callable[[int], list[Any]], key: Any) -> Callable[[int], Any]:
     return lambda row: [item[key] for item in rows(row)]
-
-
-# --- names ------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)

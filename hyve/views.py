@@ -103,9 +103,6 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
     return Excerpt(text, True, tuple(store.catalog.tables[i].name for i in shown))
 
 
-# --- whole ------------------------------------------------------------------------------------------------------
-
-
 def _whole(store: Datastore, budget: int) -> str | None:
     """All data in its cheapest lossless form, or None where that is over the budget."""
     sections = []
@@ -128,9 +125,6 @@ def dump_readable(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8").decode()
     except (TypeError, UnicodeEncodeError):
         return dump(value)
-
-
-# --- weights and profiles ---------------------------------------------------------------------------------------
 
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
@@ -225,9 +219,6 @@ def _text(expression: str, column: Column) -> str:
     return f"({expression})::VARCHAR" if "TIME" in column.type or "DATE" in column.type else expression
 
 
-# --- lines ------------------------------------------------------------------------------------------------------
-
-
 def _table_lines(store: Datastore, table: Table, index: int, weight: float, words: Sequence[str]) -> Iterator[_Line]:
     profile = _profile(store, table)
     yield _Line(index, 0, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}")
@@ -313,9 +304,6 @@ def _show(value: Any, limit: int = 60) -> str:
     text = json.dumps(text, ensure_ascii=False)[1:-1].replace("|", "\\|") if not text.isalnum() else text
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= limit else f"{text[:limit]}…(+{len(text) - limit} chars)"
-
-
-# --- rows -------------------------------------------------------------------------------------------------------
 
 
 def _row_view(
@@ -412,9 +400,6 @@ def _asked(store: Datastore, table: Table, words: Sequence[str]) -> list[int]:
     scores = rank.bm25(words, [text for _, text in found])
     best = sorted(range(len(found)), key=lambda i: (-scores[i], found[i][0]))
     return [found[i][0] for i in best[:_CANDIDATES] if scores[i] > 0]
-
-
-# --- fitting ----------------------------------------------------------------------------------------------------
 
 
 def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> tuple[str, list[int]]:

@@ -132,8 +132,6 @@ class _Run:
         self.hiccup = Blip(rng, rng.choice(others), fault.onset - rng.uniform(60, 500)) if hiccup else Fault()
         return fault
 
-    # -- one request ---------------------------------------------------------------------------------------
-
     def _request(self, at: float, op: int) -> None:
         trace = f"{self.rng.getrandbits(128) | 1:032x}"
         self._serve(self.edge, op, at, trace, "")
@@ -220,8 +218,6 @@ class _Run:
         verb = "GET" if store.endswith(("redis", "cache")) else "SELECT"
         self._span(service.name, pod, verb, 3, at, end, trace, span, parent, error, ("store", store))
         return end, error
-
-    # -- records -------------------------------------------------------------------------------------------
 
     def _put(self, signal: str, name: str, pod: int, at: float, record: dict[str, Any]) -> None:
         if 0 <= at < WINDOW:
@@ -399,8 +395,6 @@ class _Run:
         }
         data = {"aggregationTemporality": 2, "dataPoints": [point]}
         self._put("M", name, pod, at, {"name": "http.server.request.duration", "unit": "s", "histogram": data})
-
-    # -- export --------------------------------------------------------------------------------------------
 
     def _resource(self, name: str, pod: int, generation: int) -> dict[str, Any]:
         service = self.services.get(name)

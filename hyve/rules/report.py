@@ -176,9 +176,6 @@ def inconclusive(store: Store, found: Findings, candidates: list[Candidate]) -> 
     )
 
 
-# -- claims ------------------------------------------------------------------------------------------------
-
-
 def _trouble(case: _Case, found: Findings, top: Candidate, onset: int) -> str:
     """What went wrong at the candidate, as a clause; claims it."""
     suspect = top.suspect
@@ -401,9 +398,6 @@ FROM log_records WHERE service = {quote(template.service)} AND {statements.like(
                     name,
                 )
                 return
-
-
-# -- words -------------------------------------------------------------------------------------------------
 
 
 def _next_steps(found: Findings, top: Candidate, trigger: Change | None, onset: int) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve.document import Pairs, embedded, parse
+from hyve.document import embedded, parse
 from hyve.errors import InputError
+from hyve.strictjson import Pairs
 
 
 def values(text: str | bytes) -> list[object]:

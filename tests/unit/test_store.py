@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
-from hyve.document import Document, Pairs, Part
+from hyve.document import Document, Part
+from hyve.strictjson import Pairs
 
 
 def store_of(value: object) -> hyve.Datastore:

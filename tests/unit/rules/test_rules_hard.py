@@ -166,9 +166,6 @@ def test_the_same_answer_from_the_real_store() -> None:
     assert real == answer(of)
 
 
-# -- small data made by hand -------------------------------------------------------------------------------
-
-
 class Traces:
     """Spans of a few services over half an hour, one request each five seconds."""
 
