@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hyve.rules.analyst import Candidate, Findings
 
 _ROWS = 20
+_TROUBLE = (
+    "(?i)(^|[^a-z])(error|err|fatal|critical|exception|panic|fail(ed|ure|s)?|traceback|refused|timed? ?out)([^a-z]|$)"
+)
 
 
 class _Case:
@@ -68,11 +71,38 @@ def nothing_to_read(store: Store, tables: Sequence[str]) -> Diagnosis:
         why = f"The rows of {', '.join(tables)} span less than ten seconds, so there is no before and after."
     else:
         why = "There are no spans, log records or metric points with times and services to compare."
+    case = _Case(store)
+    for table in store.catalog.tables:
+        if {"line", "text", "template"} <= {column.name for column in table.columns}:
+            _log_lines(case, '"' + table.name.replace('"', '""') + '"')
+    said = " ".join(claim.text for claim in case.claims)
     return Diagnosis(
         status="inconclusive",
-        summary=f"{why} Tables: {names}.",
+        summary=f"{why} {said} Tables: {names}." if said else f"{why} Tables: {names}.",
+        claims=tuple(case.claims),
+        evidence=tuple(case.evidence),
         next_steps=("Add telemetry (OTLP logs, metrics or traces) from some minutes before the trouble to now.",),
     )
+
+
+def _log_lines(case: _Case, table: str) -> None:
+    """Says which lines of a plain log speak of trouble, and which are alone of their kind."""
+    trouble = f"""SELECT template, count(*) AS lines, min(line) AS first_line, max(line) AS last_line,
+  left(min(text), 200) AS example
+FROM {table} WHERE regexp_matches(text, '{_TROUBLE}')
+GROUP BY template ORDER BY lines, first_line LIMIT 10"""
+    proof, rows = case.run(trouble)
+    if rows:
+        shown = min(rows, key=lambda row: (row["lines"], row["first_line"]))
+        total = f"SELECT count(*) AS lines FROM {table} WHERE regexp_matches(text, '{_TROUBLE}')"
+        counted, sums = case.run(total)
+        number = sums[0]["lines"] if sums else sum(row["lines"] for row in rows)
+        lines = "line speaks" if number == 1 else "lines speak"
+        case.claim(
+            f"{number} {lines} of errors; the rarest kind, from line {shown['first_line']} on: “{shown['example']}”.",
+            counted,
+            proof,
+        )
 
 
 def conclusive(store: Store, found: Findings, candidates: list[Candidate]) -> Diagnosis:

@@ -343,3 +343,16 @@ def test_a_question_names_the_focus() -> None:
 def test_empty_relations_are_like_none() -> None:
     assert relations([]) == {}
     assert ask({"spans": [], "log_records": []}).status == "inconclusive"
+
+
+def test_a_plain_log_is_told_by_its_error_lines() -> None:
+    lines = [f"10:00:{i % 60:02d} INFO GET /cart/{i} 200" for i in range(400)]
+    lines[100:300:10] = [f"10:01:00 WARN cache error on shard {i}" for i in range(20)]
+    lines[333] = "10:02:00 FATAL disk /dev/sdb1 is full"
+    with Datastore.from_text("\n".join(lines)) as store:
+        result = analyse(store, "what is wrong?")
+        assert (result.status, len(result.claims)) == ("inconclusive", 1)
+        assert "21 lines speak of errors" in result.claims[0].text
+        assert "line 334 on: “10:02:00 FATAL disk /dev/sdb1 is full”" in result.summary
+        for item in result.evidence:
+            assert store.query(item.sql).rows[: len(item.rows)] == item.rows
