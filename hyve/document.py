@@ -353,7 +353,7 @@ def _truncated(text: str, start: int) -> Part | None:
     safe: tuple[int, tuple[str, ...]] | None = None
     state, at = "value", start  # what may come: value, key, colon, next (a comma or a closer)
     while at < end and (match := _JSON_TOKEN.match(text, at)):
-        token, begin, at = match.group(), at, match.end()
+        token, at = match.group(), match.end()
         if token.isspace():
             continue
         last = at >= end
@@ -381,10 +381,8 @@ def _truncated(text: str, start: int) -> Part | None:
             state = "next"
         else:
             return None
-        if last and begin < at and not stack:
-            return None
     tail = text[at:end]
-    if safe is None or not stack or (tail and (tail[0] != '"' or state not in ("key", "value"))):
+    if safe is None or (tail and (tail[0] != '"' or state not in ("key", "value"))):
         return None
     if "\n" in tail and len(tail) > 4096:
         return None  # a quote that opens pages of text is a quote, not a value

@@ -18,7 +18,6 @@ from hyve.store import Datastore
 from hyve.tokens import count_tokens
 from hyve.views import excerpt
 
-DEFAULT_BUDGET = 4_000
 _SMALLEST_DATA = 28
 
 SYSTEM = """You diagnose incidents from machine data. All of it is in DuckDB tables; you see an excerpt. Headers count \
@@ -50,8 +49,12 @@ _TOLD = {
 class Budget:
     """Token limits: `prompt` for the whole first prompt, `follow_up` for what the second call adds to it."""
 
-    prompt: int = DEFAULT_BUDGET
+    prompt: int = 4_000
     follow_up: int = 2_000
+
+
+DEFAULT_BUDGET = Budget.prompt
+FOLLOW_UP_BUDGET = Budget.follow_up
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,6 @@ def build(
     kind: Literal["diagnosis", "answer"] = "diagnosis",
     focus: Sequence[str] = (),
     notes: Sequence[str] = (),
-    original: int | None = None,
 ) -> Prompt:
     """The first prompt for `question` over the data of `store`, in at most `budget` tokens.
 
@@ -142,8 +144,7 @@ def build(
         if room <= 0:
             raise _too_small(budget, fixed + 2 * _SMALLEST_DATA)
         room -= spent - budget
-    if original is None:
-        original = sum(count_tokens(document.text) for document in store.documents)
+    original = sum(count_tokens(document.text) for document in store.documents)
     return Prompt(messages, TOOLS, Savings(original, spent), shown.cut, flags)
 
 

@@ -211,7 +211,9 @@ class _Shredder:
         texts = [dump(value) for value in values]
         path = (*path, TEXT)
         if path in table.columns:  # objects and lists of one mixed path
-            merged = (table.columns[path].array or pa.array([], pa.string())).to_pylist()
+            kept = table.columns[path].array
+            assert kept is not None  # only the store takes arrays away, once all are made
+            merged = kept.to_pylist()
             for row, value in zip(rows, texts, strict=True):
                 merged[row] = value
             table.columns[path].array = pa.array(merged, pa.string())

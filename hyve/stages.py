@@ -23,14 +23,13 @@ from hyve.backfill import fill
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
 from hyve.document import parse
 from hyve.errors import HyveError, InputError, ModelError, SqlError
-from hyve.prompt import DEFAULT_BUDGET, Prompt
+from hyve.prompt import DEFAULT_BUDGET, FOLLOW_UP_BUDGET, Prompt
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, conclusion, decide
 from hyve.rules import analyse
 from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore, quote
 from hyve.tokens import count_tokens
 
-FOLLOW_UP_TOKENS = 2_000
 _EVIDENCE = Limits(rows=20, bytes=64 << 10, seconds=2.0)
 _EVIDENCE_SECONDS = 10.0
 """How long all evidence of one answer may run together."""
@@ -93,7 +92,7 @@ def compact(store: Datastore, request: Request, load_ms: float = 0.0) -> Prompt:
 
 
 def follow_up(
-    store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_TOKENS
+    store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_BUDGET
 ) -> tuple[tuple[dict[str, Any], ...], int]:
     """The messages of the second and last call, and what they cost: the rows asked for in at most `budget` tokens.
 

@@ -184,6 +184,8 @@ class Datastore:
         """Creates the tables of one root and returns their catalog entries, parents first."""
         parents: dict[int, TableData] = {}
         tables = []
+        # A root that holds nothing but lists has no row to show; its child tables then stand on their own.
+        hidden = root.data if not root.data.columns and root.data.rows <= 1 and root.data.children else None
         for data in root.data.walk():
             parent = parents.get(id(data))
             name = root.name if parent is None else self._child_name(data, parent, taken)
@@ -191,15 +193,9 @@ class Datastore:
             taken.add(name.lower())
             for child in data.children.values():
                 parents[id(child)] = data
-            hidden = parent is None and not data.columns and data.rows <= 1 and bool(data.children)
-            if hidden:
-                continue
-            orphan = parent is not None and self._is_hidden(parent, parents)
-            tables.append(self._load(name, data, None if orphan else parent, root.relation))
+            if data is not hidden:
+                tables.append(self._load(name, data, None if parent is hidden else parent, root.relation))
         return tables
-
-    def _is_hidden(self, data: TableData, parents: dict[int, TableData]) -> bool:
-        return id(data) not in parents and not data.columns and data.rows <= 1
 
     def _child_name(self, data: TableData, parent: TableData, taken: set[str]) -> str:
         keys = [key for key in data.path if not isinstance(key, tuple)]

@@ -55,7 +55,7 @@ class ColumnView:
 
 @dataclass(frozen=True)
 class RowView:
-    """Rows of a table in table order: `rows` are (rowid, cells) of `columns`, best first in `order`."""
+    """Rows of a table: (rowid, cells of `columns`), those that deserve a place most first."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, tuple[str, ...]], ...]
@@ -90,11 +90,12 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
         return Excerpt(whole, False, tuple(table.name for table in store.catalog.tables))
     words = rank.terms(query)
     tables = store.catalog.tables
-    weights = _weights(tables, words)
+    related = any(map(_is_relation, tables))
+    weights = _weights(tables, related, words)
     ranked = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
     lines: list[_Line] = []
     for i in sorted(ranked[:_DETAILED]):
-        if _is_source(tables[i], tables):
+        if _is_source(tables[i], related):
             lines += _source_lines(tables[i], i, weights[i])
         else:
             lines += _table_lines(store, tables[i], i, weights[i], words)
@@ -127,7 +128,7 @@ def dump_readable(value: Any) -> str:
         return dump(value)
 
 
-def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
+def _weights(tables: Sequence[Table], related: bool, words: Sequence[str]) -> list[float]:
     """How much each table matters: by size, by the question's words in its names, relations before their source."""
     weights = []
     for table in tables:
@@ -136,7 +137,7 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if _is_source(table, tables):
+        if _is_source(table, related):
             weight *= 0.15
         weights.append(weight)
     return weights
@@ -146,9 +147,9 @@ def _is_relation(table: Table) -> bool:
     return table.kind == "relation"
 
 
-def _is_source(table: Table, tables: Sequence[Table]) -> bool:
+def _is_source(table: Table, related: bool) -> bool:
     """Whether the table's content is (most likely) told again, and better, by the telemetry relations."""
-    return not _is_relation(table) and not _is_free_text(table) and any(map(_is_relation, tables))
+    return related and not _is_relation(table) and not _is_free_text(table)
 
 
 def _is_free_text(table: Table) -> bool:

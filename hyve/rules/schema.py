@@ -11,17 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 
-class Result(Protocol):
-    """What a query gives back (`hyve.sql.QueryResult`)."""
-
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-    @property
-    def rows(self) -> tuple[tuple[Any, ...], ...]: ...
-    @property
-    def total_rows(self) -> int: ...
-
-
 class Store(Protocol):
     """What the rules need of a store: `.query(sql)`, and `.catalog.tables` with `.name`, `.rows`, `.columns[].name` and
     `.type`."""

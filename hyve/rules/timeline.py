@@ -50,10 +50,6 @@ class Window:
         """The SQL of a row's bucket number."""
         return f"((epoch_ns({column}) - {self.start}) // {self.width})"
 
-    def minutes(self) -> float:
-        """Minutes that the window covers."""
-        return (self.end - self.start) / 60e9
-
 
 def moment(ns: int) -> datetime:
     """The UTC time of epoch nanoseconds, to the second."""

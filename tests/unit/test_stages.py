@@ -113,7 +113,7 @@ async def test_follow_up_rows_stay_under_their_cap() -> None:
     model = Scripted(query("SELECT * FROM records"), answer())
     await run(model)
     content = model.asked[1][0][-1]["content"]
-    assert hyve.count_tokens(content) <= stages.FOLLOW_UP_TOKENS
+    assert hyve.count_tokens(content) <= prompts.FOLLOW_UP_BUDGET
     shown = sum(line.count("|") == 3 for line in content.split("\n")) - 1
     assert content.startswith("3,000 rows")
     assert f"... ({3000 - shown:,} more rows)" in content
@@ -212,7 +212,7 @@ async def test_what_the_second_call_adds_is_bounded(call: ModelReply) -> None:
     await run(model)
     if len(model.asked) == 2:
         added = prompts.size(model.asked[1][0]) - prompts.size(model.asked[0][0])
-        assert added <= stages.FOLLOW_UP_TOKENS + 1_500
+        assert added <= prompts.FOLLOW_UP_BUDGET + 1_500
 
 
 async def test_cells_that_are_cut_for_the_second_call_say_so() -> None:

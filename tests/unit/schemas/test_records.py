@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Tokens
 from schemas import (
@@ -18,6 +20,7 @@ from schemas import (
     Payload,
     StoreCommand,
     TelemetryRecord,
+    records,
 )
 from schemas.__main__ import FOLDER, documents
 
@@ -37,6 +40,21 @@ def test_documents_are_deterministic() -> None:
 def test_requests_and_queries_have_the_same_partitions() -> None:
     count = {topic.name: topic.partitions for topic in TOPICS}
     assert count["requests"] == count["queries"]
+
+
+@pytest.mark.parametrize(
+    ("inner", "wire"),
+    [
+        (Diagnosis, DiagnosisResult),
+        (Evidence, records.Evidence),
+        (Claim, records.Claim),
+        (RootCause, records.RootCause),
+        (Tokens, records.Tokens),
+    ],
+)
+def test_the_wire_has_a_field_for_each_of_the_library(inner: type, wire: type[BaseModel]) -> None:
+    """Unknown fields are kept on the wire, so a forgotten one would pass without its type."""
+    assert {field.name for field in dataclasses.fields(inner)} <= set(wire.model_fields)
 
 
 def test_result_takes_every_field_of_a_diagnosis_by_name() -> None:
