@@ -67,7 +67,6 @@ class Excerpt:
 
     text: str
     cut: bool
-    tables: tuple[str, ...]
 
 
 @dataclass
@@ -87,7 +86,7 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
     """The data of `store` for a question, in at most `budget` tokens."""
     whole = _whole(store, budget)
     if whole is not None:
-        return Excerpt(whole, False, tuple(table.name for table in store.catalog.tables))
+        return Excerpt(whole, False)
     words = rank.terms(query)
     tables = store.catalog.tables
     related = any(map(_is_relation, tables))
@@ -100,8 +99,7 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
         else:
             lines += _table_lines(store, tables[i], i, weights[i], words)
     rest = sorted(ranked[_DETAILED:])
-    text, shown = _fit(lines, store.catalog.tables, rest, budget)
-    return Excerpt(text, True, tuple(store.catalog.tables[i].name for i in shown))
+    return Excerpt(_fit(lines, tables, rest, budget), True)
 
 
 def _whole(store: Datastore, budget: int) -> str | None:
@@ -403,7 +401,7 @@ def _asked(store: Datastore, table: Table, words: Sequence[str]) -> list[int]:
     return [found[i][0] for i in best[:_CANDIDATES] if scores[i] > 0]
 
 
-def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> tuple[str, list[int]]:
+def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> str:
     """The lines of highest priority that fit, in reading order, with the counts of what was left out."""
     for line in lines:
         line.cost = count_tokens(line.text) + 1
@@ -422,7 +420,7 @@ def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: i
     while True:
         text = _assemble(kept, lines, tables, rest, most)
         if count_tokens(text) <= budget or not (kept or most):
-            return text, sorted({line.table for line in kept})
+            return text
         if kept:
             kept.pop()
         else:
