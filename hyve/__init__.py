@@ -27,6 +27,7 @@ from hyve.errors import (
     SqlLimit,
     SqlRefused,
 )
+from hyve.profile import ColumnView
 from hyve.prompt import DEFAULT_BUDGET, Budget, Prompt, Savings
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, ToolCall
 from hyve.sql import QueryResult
@@ -34,7 +35,7 @@ from hyve.stages import Payload, Request, diagnose, prepare
 from hyve.store import Catalog, Column, Datastore, Table
 from hyve.strictjson import Pairs
 from hyve.tokens import count_tokens
-from hyve.views import ColumnView, RowView
+from hyve.views import RowView
 
 __version__ = "0.1.0"
 

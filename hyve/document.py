@@ -1,57 +1,72 @@
 """Text -> Document: where the structured parts stand, their values, and what had to be mended (H5-H8).
 
 Rules:
-- Strict first. A part is read as JSON, then as a Python literal; only when both fail is it repaired, one part at a
-  time, and a repair counts only if the words of its source are all still there (H8, `_covers`).
+- Strict first. A text is one JSON document, or lines of them, or one table; else it is scanned for documents, and what
+  stands between them for tables. What is no strict JSON goes through `hyve.recovery`.
 - Nothing is repaired in silence: each part carries flags, and text that is no part stays text.
-- A document that ends early keeps what is whole; the cut rest is named (`partial_tail`), never shown as a value.
+- A document that ends early keeps what is whole; the token that was cut is told (`partial_tail`) and never a value.
+- Colour codes are looked past: a part among them is flagged `ansi`, and its span is the one in the text as it came.
 - Linear time: a failed candidate moves the scan past the place where it failed, and recovery has a work allowance.
 
-Values are JSON's: dict, list, str, int (any size), float, bool, None; `Pairs` stands for an object with repeated keys.
+Values are JSON's: dict, list, str, int (any size), float, bool, None; `Pairs` is an object that no dict can hold.
 """
 
 from __future__ import annotations
 
-import csv
 import gc
-import io
-import json
 import re
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice
+from json.scanner import make_scanner
 from typing import Any, Literal
 
-import json_repair
-
+from hyve import strictjson, tables
 from hyve.errors import InputError
-from hyve.literals import read_literal
-from hyve.strictjson import MAX_DEPTH, Decoder, Pairs, raw_decode, too_deep
+from hyve.lenient import read_lenient
+from hyve.recovery import (
+    ANSI,
+    ESCAPED,
+    ESCAPED_START,
+    LIKELY,
+    NEAR,
+    deep_end,
+    embedded,
+    read_escaped,
+    read_root,
+    recover,
+)
+from hyve.strictjson import Decoder, Pairs, raw_decode, too_deep
 
-Syntax = Literal["json", "python", "csv", "lines"]
+__all__ = ["Document", "Part", "Syntax", "collector_paused", "embedded", "parse"]
 
-_HEADER_CHARS = 64 * 1024
+Syntax = Literal["json", "python", "csv", "table", "lines"]
+
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
-_REPAIR_CHARS = 256 * 1024
 
 
 @dataclass(frozen=True)
 class Part:
-    """One structured value. `span` is its half-open range of character offsets in the document's text."""
+    """One structured value. `span` is its half-open range of character offsets in the document's text.
+
+    `partial_tail` is the text of the token that the end of a cut document left incomplete, without an opening quote.
+    """
 
     value: Any
     span: tuple[int, int]
     syntax: Syntax
     flags: tuple[str, ...] = ()
+    partial_tail: str = ""
 
 
 @dataclass(frozen=True)
 class Document:
     """A parsed text: its parts in source order, and the short free text around them, `lines` of (number, text).
 
-    Long free text (logs) is itself a part of syntax `lines`. `flags` are those of the whole text and of all parts.
+    Long free text (logs) is itself a part of syntax `lines`, the last one, whose span is the whole text. `flags` are
+    those of the whole text and of all parts.
     """
 
     text: str
@@ -89,17 +104,16 @@ def parse(source: str | bytes, name: str = "") -> Document:
     parts: list[Part] = []
     lines: tuple[tuple[int, str], ...] = ()
     if text.strip():
-        parts = _whole(text) or _table(text) or []
-        if not parts:
-            parts = list(_scan(text))
-            rest = list(_outside(text, [part.span for part in parts]))
-            if len(rest) > _PROSE_LINES or sum(len(line) for _, line in rest) > _PROSE_CHARS:
-                rows = [{"line": number, "text": line} for number, line in rest]
-                parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
-            else:
-                lines = tuple((number, line) for number, line in rest if not line.strip().startswith("```"))
-            if len(parts) > 1 and sum(part.syntax == "json" for part in parts) > 1:
-                flags.append("concatenated")
+        parts = _whole(text) or _found(text, flags)
+        rest = _outside(text, [part.span for part in parts])
+        if len(rest) > _PROSE_LINES or sum(len(line) for _, line in rest) > _PROSE_CHARS:
+            rows = [{"line": number, "text": line} for number, line in rest]
+            parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
+        else:
+            lines = tuple((number, line) for number, line in rest if not line.strip().startswith("```"))
+            flags.extend(["ansi"] if any("\x1b[" in line for _, line in lines) else [])
+        if sum(part.syntax == "json" for part in parts) > 1:
+            flags.append("concatenated")
     for part in parts:
         flags.extend(part.flags)
     return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name)
@@ -108,337 +122,326 @@ def parse(source: str | bytes, name: str = "") -> Document:
 def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
     flags: list[str] = []
     if isinstance(source, bytes):
-        where = f" {name!r}" if name else ""
-        if source[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            try:
-                text, flags = source.decode("utf-16"), ["utf16"]
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"the input{where} starts like UTF-16 but byte {error.start} doesn't fit: {error.reason}"
-                ) from None
-        else:
-            control = sum(source[:65536].count(byte) for byte in range(32) if byte not in (9, 10, 12, 13, 27))
-            if control > max(8, len(source[:65536]) // 50):
-                raise InputError(
-                    f"the input{where} is binary ({control} control bytes in its first {len(source[:65536])}): "
-                    "give text such as JSON, CSV or logs; decompress it first if it is compressed"
-                )
-            try:
-                text = source.decode("utf-8")
-            except UnicodeDecodeError as error:
-                text = source.decode("utf-8", "surrogateescape")
-                if sum("\udc80" <= char <= "\udcff" for char in text) > max(8, len(text) // 20):
-                    raise InputError(
-                        f"the input{where} is not UTF-8 text (first bad byte at {error.start}): convert it to UTF-8"
-                    ) from None
-                flags.append("invalid_utf8")
+        text, flags = _decode_bytes(source, f" {name!r}" if name else "")
     else:
         text = source
     if text.startswith("\ufeff"):
         text = text[1:]
         flags.append("bom")
+    if "\x00" in text:
+        flags.append("nul_bytes")
     return text, flags
 
 
-_HUGE = re.compile(r"\d[eE]\+?\d{3}")
+_CONTROL = bytes(set(range(1, 32)) - set(b"\t\n\f\r\x1b"))
 
 
-def _json_flags(value: Any, source: str) -> tuple[str, ...]:
-    """Flags of a strictly read value; each check looks at the source first, since almost no text needs the walk."""
-    flags = []
-    if "NaN" in source or "Infinity" in source or (_HUGE.search(source) and "Infinity" in json.dumps(value)):
-        flags.append("non_finite")
-    if re.search(r"\\u[dD][89a-fA-F]", source) and re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
-        flags.append("lone_surrogate")
-    return tuple(flags)
+def _decode_bytes(source: bytes, where: str) -> tuple[str, list[str]]:
+    encoding = _utf16(source)
+    if encoding:
+        try:
+            text = source.decode(encoding, "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"the input{where} looks like UTF-16 but byte {error.start} doesn't fit: {error.reason}"
+            ) from None
+        return text, ["utf16", "lone_surrogate"] if re.search("[\ud800-\udfff]", text) else ["utf16"]
+    head = source[:65536]
+    control = len(head) - len(head.translate(None, _CONTROL))
+    nul = head.strip(b"\x00").count(0)  # a file that was cut while it was written starts with a run of them
+    if control > max(8, len(head) // 50) or nul > max(8, len(head) // 4) or (source and not source.strip(b"\x00")):
+        raise InputError(
+            f"the input{where} is binary ({control + nul} control bytes in its first {len(head)}): "
+            "give text such as JSON, CSV or logs; decompress it first if it is compressed"
+        )
+    try:
+        return source.decode("utf-8"), []
+    except UnicodeDecodeError as error:
+        text = source.decode("utf-8", "surrogateescape")
+        if sum("\udc80" <= char <= "\udcff" for char in text) > max(8, len(text) // 20):
+            raise InputError(
+                f"the input{where} is not UTF-8 text (first bad byte at {error.start}): convert it to UTF-8"
+            ) from None
+        return text, ["invalid_utf8"]
 
 
-def _json_part(decoder: Decoder, value: Any, text: str, start: int, end: int) -> Part:
-    flags = _json_flags(value, text[start:end]) + tuple(sorted(decoder.met))
-    decoder.met.clear()
-    return Part(value, (start, end), "json", flags)
+def _utf16(source: bytes) -> str:
+    """The name of the UTF-16 encoding that the bytes are in, or "". Without a mark, ASCII's zero bytes tell."""
+    if source[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    head = source[:4096]
+    pairs = len(head) // 2
+    if pairs > 1 and len(source) % 2 == 0:
+        first, second = head[::2].count(0), head[1::2].count(0)
+        if second * 10 >= pairs * 7 and first * 20 <= pairs:
+            return "utf-16-le"
+        if first * 10 >= pairs * 7 and second * 20 <= pairs:
+            return "utf-16-be"
+    return ""
+
+
+_LINE_OPENS = re.compile(r"^[ \t]*+[{\[](?=\s*[\"{\[])", re.MULTILINE)
 
 
 def _whole(text: str) -> list[Part] | None:
+    """The parts of a text that is strict JSON, or lines of it, or a table, from its start to its end."""
     start = len(text) - len(text.lstrip())
-    if text[start] not in "{[":
-        return None
-    end = len(text.rstrip())
-    decoder = Decoder()
-    try:
-        value, stop = decoder.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    if stop != end or too_deep(value, text):
-        return None
-    return [_json_part(decoder, value, text, start, end)]
-
-
-csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
-_LINE_OPENS = re.compile(r"^[ \t]*[{\[](?=\s*[\"{\[])", re.MULTILINE)
-_HEADER_CELL = re.compile(r"[A-Za-z_@#][^{}\"'=\n\t]{0,79}\Z")
-
-
-def _table(text: str) -> list[Part] | None:
-    """The whole text as one CSV or TSV table with a header, or None. Cells stay text."""
-    start = len(text) - len(text.lstrip("\r\n"))
-    end = text.find("\n", start, start + _HEADER_CHARS)
-    if end < 0:
+    if text[start] in "{[":
+        read = strictjson.read(text)
+        if read is not None:
+            return [Part(read[0], (start, len(text.rstrip())), "json", tuple(sorted(read[1])))]
+        records = strictjson.read_lines(text)
+        return [Part(value, (a, b), "json", flags) for value, a, b, flags in records] if records else None
+    table = tables.read(text)
+    if table is None:
         return None
     decoder = Decoder()
     if any(raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
         return None  # lines of JSON between which commas happen to agree
-    head = text[start:end].rstrip("\r")
-    for delimiter in (",", "\t", ";"):
-        try:
-            cells = next(csv.reader([head], delimiter=delimiter, strict=True))
-        except csv.Error:
-            continue
-        if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
-            continue  # names are short: more words make a sentence
-        if not all(_HEADER_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells)):
-            continue
-        try:
-            rows = list(csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True))[1:]
-        except csv.Error:
-            continue
-        rows = [row for row in rows if row]
-        ragged = sum(len(row) != len(cells) for row in rows)
-        if len(rows) < (2 if len(cells) > 2 else 3) or ragged > len(rows) // 50:
-            continue
-        names: list[str] = []
-        for i, cell in enumerate([*cells, "extra_cells"]):
-            name = label = cell.strip() or f"column_{i}"
-            number = 1
-            while label in names:
-                number += 1
-                label = f"{name}_{number}"
-            names.append(label)
-        value = [_csv_row(names, row) for row in rows]
-        return [Part(value, (0, len(text)), "csv", ("ragged_rows",) if ragged else ())]
-    return None
+    return [Part(table.rows, (table.start, table.end), table.syntax, table.flags)]
 
 
-def _csv_row(names: list[str], row: list[str]) -> dict[str, Any]:
-    """One record; the last of `names` is for a list of cells beyond the header."""
-    width = len(names) - 1
-    record: dict[str, Any] = dict(zip(names[:width], row, strict=False))
-    if len(row) > width:
-        record[names[-1]] = row[width:]
-    return record
+def _found(text: str, flags: list[str]) -> list[Part]:
+    """The parts of free text. `flags` takes what is to be said of the whole text."""
+    codes = list(ANSI.finditer(text)) if "\x1b" in text else []
+    plain = ANSI.sub("", text) if codes else text
+    met: set[str] = set()
+    parts = list(_with_tables(plain, list(_Scan(plain, met).parts())))
+    flags.extend(sorted(met))
+    if not codes:
+        return parts
+    removed = list(accumulate((match.end() - match.start() for match in codes), initial=0))
+    places = [match.start() - gone for match, gone in zip(codes, removed, strict=False)]
+    return [_moved(part, text, places, removed) for part in parts]
 
 
-_OPEN = re.compile(r"[{\[]")
-_STRICT = re.compile(r"""\{\s*["}]|\[\s*(?:["{\[\]]|-?\d[\d.eE+-]*\s*[,\]]|-?(?:null|true|false|NaN|Infinity)\b)""")
-_LIKELY = re.compile(
-    r"""\{\s*(?:["']|[A-Za-z_$][\w$.-]*\s*:|-?\d+\s*:)|\[\s*(?:["'{\[(]|-?\d[\d.eE+-]*\s*,
-    |(?:None|True|False|-?nan|-?inf|datetime|Decimal|UUID)\b|b["'])""",
+def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part:
+    """A part of the text without colour codes, as a part of the text with them."""
+    start, end = part.span
+    first, last = bisect_left(places, start), bisect_right(places, end)
+    if first == last:
+        return replace(part, span=(start + removed[first], end + removed[first]))
+    inner = text[start + removed[bisect_right(places, start)] : end + removed[bisect_left(places, end)]]
+    span = start + removed[first], end + removed[last]
+    found = read_lenient(inner) if "\x1b" in inner and part.syntax == "json" else None
+    if found is not None:  # the codes stand inside of strings, and are kept
+        return Part(found[0], span, "json", ("repaired", *found[1], "ansi"))
+    return replace(part, span=span, flags=(*part.flags, "ansi"))
+
+
+# A bracket that may begin strict JSON, told by the next tokens; then one that recovery may read. As most brackets of a
+# text begin nothing, each token that is looked at here saves the decoder's failures.
+_STRICT = r"""(?P<strict>(?<=\{)\s*+(?:\}|"(?:[^"\\]|\\.)*+(?:"\s*+(?:\Z|:(?!\s*+
+        (?:[\w.+-]++|"(?:[^"\\]|\\.)*+")\s*+(?:,\s*+[^"\s]|[^,}\s])))|\\?\Z))
+    |(?<=\[)\s*+(?:\]|\{\s*+["}]|\[|"(?:[^"\\]|\\.)*+(?:"\s*+(?:[,\]]|\Z)|\\?\Z)
+        |-?\d[\d.eE+-]*+\s*+(?:[,\]]|\Z)|-?(?:null|true|false|NaN|Infinity)\b))"""
+_OPEN_STRICT = re.compile(rf"[{{\[]{_STRICT}", re.VERBOSE | re.DOTALL)
+_OPEN = re.compile(rf"[{{\[](?:{_STRICT}|{NEAR}|{ESCAPED})", re.VERBOSE | re.DOTALL)
+_REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+# What may begin a document at the start of a line, besides a bracket: a tuple, a call, a string that holds one.
+_ROOT = re.compile(
+    r"""[ \t]*+(?:(?P<tuple>\((?=\s*+(?:["'({\[]|-?\d|None|True|False|b["'])))
+    |(?P<call>(?:[A-Za-z_]\w*+\.)*+(?:(?:OrderedDict|defaultdict|Counter|deque|array|frozenset|set|dict)\(
+        |[A-Z]\w*+\((?=\w+=)))
+    |(?P<string>"(?=[\s\\"]{0,64}+[{\[])))""",
     re.VERBOSE,
 )
-# A string that never ends runs to the end of the text, once: no later quote may start the search again.
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}()]', re.DOTALL)
-_CLOSER = {"{": "}", "[": "]", "(": ")"}
+_ROOT_LINE = re.compile(rf"\n{_ROOT.pattern}", re.VERBOSE)
+_TOO_DEEP = 512
+"""How far `raw_decode` moves past the start of what the decoder's stack is too small for."""
+_CONTROLS = frozenset(map(chr, range(32)))
+_JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_JSON_LINES = re.compile(r"(?:[{\[][^\n]*+\n){2,}+")
 
 
-def _scan(text: str) -> Iterator[Part]:
-    at, allowance = 0, 8 * len(text) + (4 << 20)
-    decoder = Decoder()
-    while match := _OPEN.search(text, at):
-        start = failed = match.start()
-        if _STRICT.match(text, start):
-            decoder.met.clear()
-            value, end, failed = raw_decode(decoder, text, start)
+class _WithControls(Decoder):
+    """Strict JSON, but that control characters stand in strings as they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strict = False
+        self.scan_once = make_scanner(self)  # type: ignore[arg-type]
+
+
+class _Scan:
+    """One pass over a text for its documents. `met` takes what is to be said of the whole text."""
+
+    def __init__(self, text: str, met: set[str]) -> None:
+        self.text = text
+        self.end = len(text.rstrip())
+        self.met = met
+        self.decoder = Decoder()
+        self.with_controls = _WithControls()
+        self.allowance = 8 * len(text) + (4 << 20)
+        self.fences = (
+            [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
+        )
+        self.line_start = self.looked = self.tried = 0
+
+    def parts(self) -> Iterator[Part]:
+        text, at = self.text, 0
+        roots = self._roots()
+        root = next(roots, None)
+        while True:
+            match = (_OPEN if self.allowance > 0 else _OPEN_STRICT).search(text, at)
+            start = len(text) if match is None else match.start()
+            while root is not None and root < at:
+                root = next(roots, None)
+            if root is not None and root <= start:
+                part, at = self._root(root), root
+                root = next(roots, None)
+                if part is not None:
+                    at = part.span[1]
+                    yield part
+            elif match is None:
+                return
+            else:
+                first = self._begins_line(start)
+                if first and start >= self.tried and (found := self._lines(start)):
+                    yield from found
+                    at = found[-1].span[1]
+                    continue
+                part, at = self._document(start, first, match["strict"] is not None)
+                if part is not None:
+                    yield part
+
+    def _roots(self) -> Iterator[int]:
+        text = self.text
+        if match := _ROOT.match(text):
+            yield match.start(match.lastgroup or 0)
+        for match in _ROOT_LINE.finditer(text):
+            yield match.start(match.lastgroup or 0)
+
+    def _root(self, start: int) -> Part | None:
+        """A tuple, a call or a string of a document that is alone on its lines."""
+        if self.allowance < 0:
+            return None
+        if self.text[start] == '"':
+            string = _JSON_STRING.match(self.text, start)
+            if string is None or not _REST_BLANK.match(self.text, string.end()):
+                return None
+            value = embedded(string.group())
+            return Part(value, string.span(), "json", ("repaired",)) if value is not None else None
+        reading, work, _ = read_root(self.text, start, len(self.text))
+        self.allowance -= work
+        return Part(reading.value, (start, reading.end), reading.syntax, reading.flags) if reading else None
+
+    def _lines(self, start: int) -> list[Part]:
+        """The documents of the lines that begin like documents from here on, where each line is one."""
+        if not (match := _JSON_LINES.match(self.text, start)):
+            return []
+        self.tried = match.end()  # each line is looked at once
+        found = strictjson.read_lines(match.group()) or []
+        return [Part(value, (start + a, start + b), "json", flags) for value, a, b, flags in found]
+
+    def _document(self, start: int, first: bool, strict: bool) -> tuple[Part | None, int]:
+        """(the document at a bracket or None, where the scan goes on). `first`: it begins its line."""
+        text, failed = self.text, start
+        if strict:
+            value, end, failed = raw_decode(self.decoder, text, start)
+            mended: tuple[str, ...] = ()
+            if failed >= 0 and text[failed : failed + 1] in _CONTROLS:
+                value, end, failed = raw_decode(self.with_controls, text, start)
+                mended = ("repaired",)
+            if failed == start + _TOO_DEEP and value is None:
+                failed = max(failed, deep_end(text, start))
             if failed < 0:
-                if _plausible(value, text, start, end) and not too_deep(value, text[start:end]):
-                    yield _json_part(decoder, value, text, start, end)
-                at = end
-                continue
-        part = None
-        limit = _next_record(decoder, text, start)
-        if allowance > 0 and _LIKELY.match(text, start):
-            part, spent = _recover(text, start, limit)
-            allowance -= spent
-        if part is not None:
-            yield part
-            at = part.span[1]
-        elif failed - start <= 64:
-            at = start + 1
-        else:
-            # Past the failure: reading the same text again from inside could cost the square of its length. But a
-            # record that a cut one before it seemed to hold is not passed over.
-            at = min(failed, limit)
+                if too_deep(value, text[start:end]):
+                    self.met.add("too_deep")
+                elif _holds_containers(value) or (first and _REST_BLANK.match(text, end)):
+                    flags = strictjson.flags(text[start:end], self.with_controls if mended else self.decoder)
+                    return Part(value, (start, end), "json", mended + flags), end
+                return None, end
+        elif ESCAPED_START.match(text, start):
+            escaped = read_escaped(text, start)
+            self.allowance -= 0 if escaped else len(text) - start
+            if escaped is None:
+                return None, start + 1
+            value, end = escaped
+            alone = first and _REST_BLANK.match(text, end)  # else it is a field of its line
+            return Part(value, (start, end), "json", ("repaired",)) if alone else None, end
+        limit = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else self.end
+        if self.allowance > 0 and LIKELY.match(text, start):
+            reading, work, resume = recover(text, start, limit, self.line_start, self.met)
+            self.allowance -= work
+            if reading is not None and (
+                reading.syntax == "python"
+                or _holds_containers(reading.value)
+                or (first and _REST_BLANK.match(text, reading.end))
+            ):
+                return Part(reading.value, (start, reading.end), *reading[2:]), reading.end
+            failed = max(failed, resume if reading is None else start)
+        if failed - start <= 64:
+            return None, start + 1
+        # Past the failure: reading the same text again from inside could cost the square of its length. But a record
+        # that a cut one before it seemed to hold is not passed over.
+        return None, min(failed, limit)
+
+    def _begins_line(self, start: int) -> bool:
+        """Whether only blanks stand before `start` on its line. Lines are looked for once, however long they are."""
+        newline = self.text.rfind("\n", self.looked, start)
+        self.looked = start
+        if newline >= 0:
+            self.line_start = newline + 1
+        return start - self.line_start < 256 and not self.text[self.line_start : start].strip()
+
+    def _limit(self, start: int, first: bool) -> int:
+        """Where the text that may belong to a broken document ends: at its fence's end, or at the next line that is a
+        record of its own (for an object that itself starts a line, as in NDJSON); else the end of the text."""
+        text = self.text
+        fence = bisect_left(self.fences, start)
+        end = self.fences[fence] if fence < len(self.fences) else self.end
+        if first and text[start] == "{":
+            line = text.find("\n{", start, end)
+            if line >= 0 and raw_decode(self.decoder, text, line + 1)[2] < 0:
+                return line + 1
+        return end
 
 
-def _next_record(decoder: Decoder, text: str, start: int) -> int:
-    """Where the text that may belong to a broken object at `start` ends: at the next line that is a record of its own.
-
-    Only for an object that itself starts a line, as in NDJSON; else the end of the text.
-    """
-    if text[start] != "{" or text[text.rfind("\n", 0, start) + 1 : start].strip():
-        return len(text)
-    line = text.find("\n{", start)
-    if line < 0 or raw_decode(decoder, text, line + 1)[2] >= 0:
-        return len(text)
-    return line + 1
+def _holds_containers(value: Any) -> bool:
+    """Whether a bracketed run is data by itself, rather than punctuation of a log line such as `[12]` or `[]`."""
+    if isinstance(value, list):
+        return any(isinstance(item, dict | list | Pairs) for item in value)
+    return bool(value)
 
 
-def _plausible(value: Any, text: str, start: int, end: int) -> bool:
-    """Whether a bracketed run is data rather than punctuation of a log line such as `[12]` or `[]`."""
-    if isinstance(value, list) and any(isinstance(item, dict | list | Pairs) for item in value):
-        return True
-    if value and not isinstance(value, list):
-        return True
-    line_start = text.rfind("\n", 0, start) + 1
-    line_end = text.find("\n", end)
-    return not text[line_start:start].strip() and not text[end : line_end if line_end >= 0 else None].strip()
+def _with_tables(text: str, parts: list[Part]) -> list[Part]:
+    """The parts and the tables around them; a table may have documents in its cells, which are no parts then."""
+    spans: list[tuple[int, int]] = []
+    begun = line = looked = 0
+    for part in parts:
+        start, end = part.span
+        line = text.rfind("\n", looked, start) + 1 or line
+        looked = end
+        blank = _REST_BLANK.match(text, end)
+        if (blank is None and "\n" not in text[start:end]) or start - line > 256 or text[line:start].strip():
+            continue  # inside of its line
+        spans.append((begun, line))
+        begun = max(begun, blank.end() if blank else end)
+    spans.append((begun, len(text)))
+    found = [
+        Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags)
+        for a, b in spans
+        if "\n" in text[a:b].strip()
+        for table in tables.find(text[a:b])
+    ]
+    if not found:
+        return parts
+    ends = [part.span for part in found]
+    kept = [part for part in parts if not any(a <= part.span[0] < b for a, b in ends)]
+    return sorted([*kept, *found], key=lambda part: part.span)
 
 
-def _recover(text: str, start: int, limit: int) -> tuple[Part | None, int]:
-    """A part between `start` and `limit` that is not strict JSON, and how much work the attempt was, in characters."""
-    end = _balanced(text, start, limit)
-    if end is None:
-        # What is cut in the middle of a text is text; only the end of the text cuts a document.
-        part = _truncated(text, start) if limit == len(text) else None
-        line = text.find("\n", start, limit)
-        end = text.rfind(_CLOSER[text[start]], start, line if line >= 0 else limit) + 1
-        if part is not None or not end:
-            return part, 2 * (limit - start)
-    source = text[start:end]
-    spent = 2 * len(source)
-    found = read_literal(source)
-    if found is not None:
-        value, extra = found
-        if too_deep(value, source):
-            return None, spent
-        return Part(value, (start, end), "python", ("python_literal", *extra)), spent
-    if len(source) <= _REPAIR_CHARS:
-        try:
-            value = json_repair.loads(source, skip_json_loads=True)
-        except Exception:  # a third-party repairer on hostile text: whatever it raises, the text stays text
-            value = None
-        spent += 8 * len(source)
-        plausible = isinstance(value, dict | list) and _plausible(value, source, 0, len(source))
-        if plausible and _covers(value, source) and not too_deep(value, source):
-            return Part(value, (start, end), "json", ("repaired",)), spent
-    return None, spent
-
-
-def _balanced(text: str, start: int, limit: int) -> int | None:
-    stack: list[str] = []
-    for match in _TOKEN.finditer(text, start, limit):
-        token = match.group()
-        if token in _CLOSER:
-            stack.append(_CLOSER[token])
-            if len(stack) > MAX_DEPTH * 4:
-                return None
-        elif token in ")]}":
-            if not stack or stack.pop() != token:
-                return None
-            if not stack:
-                return match.end()
-    return None
-
-
-_JSON_TOKEN = re.compile(r'\s+|"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
-_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
-
-
-def _truncated(text: str, start: int) -> Part | None:
-    """A JSON document that the end of the text cut: its whole items. Anything but JSON before the end: None.
-
-    The cut rest is one incomplete token, or nothing; its place in the part's span is all that is kept of it.
-    """
-    end = len(text.rstrip())
-    stack: list[str] = []
-    safe: tuple[int, tuple[str, ...]] | None = None
-    state, at = "value", start  # what may come: value, key, colon, next (a comma or a closer)
-    while at < end and (match := _JSON_TOKEN.match(text, at)):
-        token, at = match.group(), match.end()
-        if token.isspace():
-            continue
-        last = at >= end
-        if token in ("{", "[") and state == "value":
-            stack.append(_CLOSER[token])
-            if len(stack) > MAX_DEPTH:
-                return None
-            state = "value" if token == "[" else "key"
-            safe = (at, tuple(stack)) if token == "[" else safe
-        elif token in ("}", "]"):
-            if state == "colon" or stack.pop() != token or not stack:
-                return None
-            state, safe = "next", (at, tuple(stack))
-        elif token == "," and state == "next":
-            state = "value" if stack[-1] == "]" else "key"
-        elif token == ":" and state == "colon":
-            state = "value"
-        elif token.startswith('"') and state in ("key", "value"):
-            if state == "value":
-                safe = (at, tuple(stack))
-            state = "colon" if state == "key" else "next"
-        elif state == "value" and (_SCALAR.fullmatch(token) or last):
-            if not last:  # a number at the very end may be the beginning of a longer one
-                safe = (at, tuple(stack))
-            state = "next"
-        else:
-            return None
-    tail = text[at:end]
-    if safe is None or (tail and (tail[0] != '"' or state not in ("key", "value"))):
-        return None
-    if "\n" in tail and len(tail) > 4096:
-        return None  # a quote that opens pages of text is a quote, not a value
-    cut, closers = safe
-    decoder = Decoder()
-    try:
-        value = decoder.decode(text[start:cut] + "".join(reversed(closers)))
-    except (ValueError, RecursionError):
-        return None
-    if not value:
-        return None
-    return Part(value, (start, end), "json", ("truncated", "partial_tail", *sorted(decoder.met)))
-
-
-_WORD = re.compile(r"\w+")
-
-
-def _covers(value: Any, source: str) -> bool:
-    """H8: every word of the source, as often as it stands there, is in the value (escapes aside)."""
-    words = Counter(_WORD.findall(re.sub(r"\\[nrtbf\"'\\/]|\\u[0-9a-fA-F]{4}", " ", source)))
-    kept = Counter(_WORD.findall(re.sub(r"\\[nrtbf\"'\\/]", " ", json.dumps(value, ensure_ascii=False))))
-    for python, js in (("None", "null"), ("True", "true"), ("False", "false")):
-        words[js] += words.pop(python, 0)
-    return not (words - kept)
-
-
-_EMBEDDED = Decoder()
-
-
-def embedded(text: str) -> Any | None:
-    """The container that a string holds as JSON (escaped any number of times) or as a Python literal, else None."""
-    for _ in range(4):
-        stripped = text.strip()
-        if not stripped or stripped[0] not in '{["':
-            return None
-        try:
-            value = _EMBEDDED.decode(stripped)
-        except (ValueError, RecursionError):
-            if stripped[0] == '"' or not _LIKELY.match(stripped):
-                return None
-            found = read_literal(stripped)
-            value = found[0] if found else None
-        if not isinstance(value, str):
-            return value if isinstance(value, dict | list | Pairs) and value else None
-        text = value
-    return None
-
-
-def _outside(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, str]]:
+def _outside(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, str]]:
     """(1-based line number, text) of every non-blank line piece that no part covers."""
+    newline = "\r" if "\r" in text and "\n" not in text else "\n"
+    found: list[tuple[int, str]] = []
     number, at = 1, 0
     for start, end in [*spans, (len(text), len(text))]:
         gap = text[at:start]
-        if gap.strip():
-            for offset, line in enumerate(gap.split("\n")):
-                if line.strip():
-                    yield number + offset, line.rstrip("\r")
-        number += text.count("\n", at, end)
+        if gap and not gap.isspace():
+            lines = [line.rstrip("\r") for line in gap.split(newline)] if "\r" in gap else gap.split(newline)
+            found += [(n, line) for n, line in enumerate(lines, number) if line and not line.isspace()]
+        number += text.count(newline, at, end)
         at = end
+    return found

@@ -1,7 +1,14 @@
 """Python literals and reprs as JSON values: no code runs (H6).
 
-The source is parsed to Python's own syntax tree, and only literals of it are read. Tuples and sets become lists, bytes
-text, `datetime(...)` its ISO text, and any other constructor call the text that stands there; flags say so.
+Rules:
+- The source is parsed to Python's own syntax tree, and only literals of it are read. Tuples and sets become lists,
+  bytes their text (or the source text where they aren't UTF-8), a date or time its ISO text. Flags say so.
+- What a constructor call says is kept: the one text or number of `Decimal('1.5')` or `np.float64(1.5)`, the container
+  of `OrderedDict([...])`, the keywords of `Pod(name='x')` as an object with the class's name under `__class__`. Of any
+  other call the source text stands; so does `<Color.RED: 1>`, which is no Python at all.
+- Keys that are no text make `Pairs` with the keys as they are (a tuple as a list); so nothing that only Python takes
+  for equal (1, True, 1.0) is dropped.
+- Python's parser takes some hundred times the size of what it reads, so a long container is read piece by piece.
 """
 
 from __future__ import annotations
@@ -9,95 +16,419 @@ from __future__ import annotations
 import ast
 import json
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
-from hyve.strictjson import Pairs
+from hyve import strictjson
+from hyve.strictjson import MAX_DEPTH, Pairs
 
-_CHARS = 1 << 20
-"""Longest source that is parsed: Python's parser takes some hundred times its size."""
+_PIECE = 1 << 16
+"""Characters parsed at a time."""
+_ITEM = 1 << 20
+"""Longest single text, number or call."""
+
+_CLOSER = {"[": "]", "{": "}", "(": ")"}
+# A string that never ends runs to the end of the text, once.
+_TOKEN = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}(),:]'
+    r"|<[A-Za-z_](?:[^<>\n]|<[^<>\n]*+>)*+>",
+    re.DOTALL,
+)
+_STRING = re.compile(r"""'[^']*+'|"[^"]*+\"""")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.DOTALL)
+# Strings with but blanks between them, which Python joins. They are one where pprint broke it over lines, at a blank.
+_JOINED = re.compile(r"\0[ \t]*+[bBuUrR]{0,2}\0")
+_BROKEN = re.compile(r"""(?<![\s,:\[({])(?<!\\n)['"][ \t\r]*+\n\s*+[bBuUrR]{0,2}['"]""")
+_SAME_WORDS = (("None", "null"), ("True", "true"), ("False", "false"), ("nan", "NaN"), ("inf", "Infinity"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNKNOWN_ESCAPE = re.compile(r"\\(?![\\'\"abfnrtvxuUN0-7\n\r])|(\\.)", re.DOTALL)
+_LONG_FLOAT = re.compile(r"\d[\d._]{16}|[eE][+-]?\d{3}")
 
 
 def read_literal(source: str) -> tuple[Any, tuple[str, ...]] | None:
     """The value of a Python literal or repr (no code runs), with flags; None where it is none."""
-    if len(source) > _CHARS:
-        return None
+    source = source.strip()
+    plain = _as_json(source)
+    if plain is not None and (read := strictjson.read(plain)):
+        return read[0], tuple(sorted(read[1]))
+    flags: list[str] = []
     try:
-        tree = ast.parse(source, mode="eval").body
-        calls: list[str] = []
-        return _literal(tree, source, calls), tuple(dict.fromkeys(calls))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, OverflowError):
+        value = _read(source, flags, 0)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, ArithmeticError):
         return None
+    if ("\\ud" in source or "\\uD" in source) and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        flags.append("lone_surrogate")
+    return value, tuple(dict.fromkeys(flags))
 
 
-def _literal(node: ast.expr, source: str, flags: list[str]) -> Any:
-    match node:
-        case ast.Constant(value=bytes() as raw):
-            flags.append("bytes")
-            return raw.decode("utf-8", "backslashreplace")
-        case ast.Constant(value=value) if value is None or isinstance(value, str | int | float | bool):
-            return value
-        case ast.Dict(keys=keys, values=values):
-            pairs = [
-                (_literal(key, source, flags), _literal(value, source, flags))
-                for key, value in zip(keys, values, strict=True)
-                if key is not None
-            ]
-            if len(pairs) < len(keys):
-                raise ValueError("unpacking is no literal")
-            pairs = [(key if _is_key(key) else json.dumps(key), value) for key, value in pairs]
-            result = dict(pairs)
-            if len(result) < len(pairs):
-                flags.append("duplicate_keys")
-                return Pairs((str(key), value) for key, value in pairs)
-            return result
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            if isinstance(node, ast.Set):
-                flags.append("set")
-            return [_literal(item, source, flags) for item in items]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            number = _literal(operand, source, flags)
-            if (
-                isinstance(number, int | float)
-                and not isinstance(number, bool)
-                and isinstance(operand, ast.Constant | ast.Name)
-            ):
-                return -number
-        case ast.Name(id="nan" | "NaN"):
-            flags.append("non_finite")
-            return float("nan")
-        case ast.Name(id="inf" | "Infinity"):
-            flags.append("non_finite")
-            return float("inf")
-        case ast.Name(id="null"):
+def _as_json(source: str) -> str | None:
+    """JSON that says the same, where the literal holds nothing but what JSON has too; a hundred times faster to read.
+
+    Whatever else stands in the literal (a tuple, a call, b'...') is no JSON afterwards either, or None comes back.
+    """
+    if "\\" in source:
+        return None
+    if '"' in source:
+        if '"' in _STRING.sub("", source):
             return None
-        case ast.Name(id="true" | "false" as word):
-            return word == "true"
-        case ast.Call():
-            flags.append("constructor_call")
-            moment = _moment(node)
-            return moment if moment is not None else (ast.get_source_segment(source, node) or "")
-    raise ValueError(f"{type(node).__name__} is no literal")
-
-
-def _is_key(key: Any) -> bool:
-    return key is None or isinstance(key, str | int | float | bool)
-
-
-def _moment(call: ast.Call) -> str | None:
-    """The ISO text of a `datetime(...)` or `date(...)` call, or None for any other constructor."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name not in ("datetime", "date"):
+        source = _STRING.sub(lambda match: match[0] if match[0][0] == '"' else _double_quoted(match[0]), source)
+        pieces = re.split(r'("(?:[^"\\]|\\.)*+")', source)
+    else:
+        pieces = source.split("'")
+    # Every second piece is a string; the others are joined, so that each word is looked for once.
+    code = "\0".join(pieces[::2])
+    if "(" in code or code.count("\0") != len(pieces) // 2:
         return None
-    numbers = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-    if len(numbers) != len(call.args) or not all(isinstance(number, int) for number in numbers):
-        return None
-    zone = next((ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "tzinfo"), "")
-    tz = UTC if re.search(r"utc|tzutc|UTC", zone) else None
-    if tz is None and (offset := re.search(r"timedelta\(.*?(?:seconds=)?(-?\d+)\)", zone)):
-        tz = timezone(timedelta(seconds=int(offset.group(1))))
-    try:
-        parts = [int(str(number)) for number in numbers]
-        return datetime(*parts[:7]).replace(tzinfo=tz).isoformat()  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
+    for word, same in _SAME_WORDS:
+        code = code.replace(word, same)
+    if '"' in source:
+        pieces[::2] = code.split("\0")
+        return "".join(pieces)
+    pieces[::2] = code.split("\0")
+    return '"'.join(pieces)
+
+
+def _read(source: str, flags: list[str], depth: int) -> Any:
+    if len(source) <= _PIECE:
+        return _parsed(source, flags)
+    if _CLOSER.get(source[0]) != source[-1]:
+        if len(source) > _ITEM:
+            raise ValueError("too long")
+        return _parsed(source, flags)
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deep")
+    opener = source[0] if source[0] != "(" else "["
+    pairs: list[tuple[Any, Any]] = []
+    items: list[Any] = []
+
+    def take(text: str) -> None:
+        value = _parsed(opener + text + _CLOSER[opener], flags) if text.strip() else None
+        if isinstance(value, dict):
+            pairs.extend(value.items())
+        elif isinstance(value, Pairs):
+            pairs.extend(value)
+        elif value is not None:
+            items.extend(value)
+
+    count, begun = 0, 1
+    for start, end, colon in _items(source):
+        count += 1
+        if end - start > _PIECE:
+            take(source[begun:start])
+            if opener == "{" and colon >= 0:
+                key = _parsed(source[start:colon].strip(), flags)
+                pairs.append((key, _read(source[colon + 1 : end].strip(), flags, depth + 1)))
+            else:
+                items.append(_read(source[start:end].strip(), flags, depth + 1))
+            begun = end + 1
+        elif end - begun > _PIECE:
+            take(source[begun:end])
+            begun = end + 1
+    take(source[begun:-1])
+    if (pairs and items) or (source[0] == "(" and count < 2):
+        raise ValueError("mixed, or only brackets around a value")
+    return _object(pairs, flags) if pairs else items
+
+
+def _items(source: str) -> Iterator[tuple[int, int, int]]:
+    """(start, end, offset of its colon or -1) of each item of a container."""
+    stack: list[str] = []
+    start, colon = 1, -1
+    for match in _TOKEN.finditer(source):
+        token = match.group()
+        if token in _CLOSER:
+            stack.append(_CLOSER[token])
+        elif token in ")]}":
+            if not stack or stack.pop() != token or (not stack and match.end() < len(source)):
+                raise ValueError("brackets don't match")
+        elif token == ":" and len(stack) == 1 and colon < 0:
+            colon = match.start()
+        elif token == "," and len(stack) == 1:
+            yield start, match.start(), colon
+            start, colon = match.end(), -1
+    if stack:
+        raise ValueError("brackets don't match")
+    if source[start:-1].strip():
+        yield start, len(source) - 1, colon
+
+
+def _parsed(source: str, flags: list[str]) -> Any:
+    if "\\" in source:  # Python warns of escapes that it doesn't know, and keeps them
+        source = _UNKNOWN_ESCAPE.sub(lambda match: match[1] or r"\\", source)
+    if _JOINED.search(_QUOTED.sub("\0", source)) or _BROKEN.search(source):
+        raise ValueError("two strings where one was meant, or the other way round")
+    python = _TOKEN.sub(_held, source) if "<" in source else source
+    return _Reader(source, python != source, flags).value(ast.parse(python, mode="eval").body)
+
+
+def _held(match: re.Match[str]) -> str:
+    """A string literal as long as the `<...>` in whose place it is parsed."""
+    text = match.group()
+    return "'" + re.sub(r"['\\]", "_", text[1:-1]) + "'" if text[0] == "<" else text
+
+
+_TEXTS = frozenset(
+    [
+        "Decimal",
+        "UUID",
+        "Timestamp",
+        "Timedelta",
+        "Period",
+        "datetime64",
+        "timedelta64",
+        "ObjectId",
+        "ISODate",
+        "NumberLong",
+        "NumberInt",
+        "NumberDecimal",
+        "Path",
+        "PosixPath",
+        "PurePosixPath",
+        "WindowsPath",
+        "PureWindowsPath",
+        "IPv4Address",
+        "IPv6Address",
+        "IPv4Network",
+        "IPv6Network",
+        "URL",
+        "str_",
+        "bytes_",
+        "float16",
+        "float32",
+        "float64",
+        "longdouble",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool_",
+    ]
+)
+"""Constructors of one text or number."""
+_OBJECTS = frozenset(
+    ["OrderedDict", "dict", "Counter", "mappingproxy", "frozendict", "immutabledict", "AttrDict", "Box", "Munch"]
+)
+_LISTS = frozenset(
+    ["list", "tuple", "set", "frozenset", "deque", "array", "dict_keys", "dict_values", "dict_items", "odict_keys"]
+)
+"""Constructors of one container; `dtype` and `maxlen` beside it are no data."""
+_NAMES = {"nan": float("nan"), "NaN": float("nan"), "inf": float("inf"), "Infinity": float("inf")}
+_WORDS = {"null": None, "true": True, "false": False}
+
+
+def _double_quoted(string: str) -> str:
+    return '"' + string[1:-1].replace('"', '\\"') + '"'
+
+
+class _Reader:
+    """Reads a syntax tree. `held`: some strings of it stand for a `<...>` of the source."""
+
+    def __init__(self, source: str, held: bool, flags: list[str]) -> None:
+        self.source, self.held, self.flags = source, held, flags
+        self.long_floats = bool(_LONG_FLOAT.search(source))
+        self.lines: list[bytes] = []
+
+    def text(self, node: ast.expr) -> str:
+        """The source text of a node."""
+        if not self.lines:
+            self.lines = re.split(rb"(?<=\n)|(?<=\r)(?!\n)", self.source.encode())
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        lines = self.lines[first : last + 1]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines).decode()
+
+    def value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=str() as value):
+                if self.held and (source := self.text(node))[:1] == "<":
+                    self.flags.append("constructor_call")
+                    return source
+                return value
+            case ast.Constant(value=None | bool() | int() as value):
+                return value
+            case ast.Constant(value=float() as number):
+                return self._float(number, node) if self.long_floats else number
+            case ast.Constant(value=bytes() as raw):
+                self.flags.append("bytes")
+                try:
+                    return raw.decode()
+                except UnicodeDecodeError:
+                    return self.text(node)
+            case ast.Dict(keys=keys, values=values):
+                pairs = [
+                    (self.value(key), self.value(value))
+                    for key, value in zip(keys, values, strict=True)
+                    if key is not None
+                ]
+                if len(pairs) < len(keys):
+                    raise ValueError("unpacking is no literal")
+                return _object(pairs, self.flags)
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                if isinstance(node, ast.Set):
+                    self.flags.append("set")
+                return [self.value(item) for item in items]
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant() | ast.Name() as operand):
+                number = self.value(operand)
+                if isinstance(number, int | float) and not isinstance(number, bool):
+                    return -number if isinstance(sign, ast.USub) else number
+                if "number_as_text" in self.flags and isinstance(number, str):
+                    return self.text(node)
+            case ast.Name(id=name) if name in _NAMES:
+                self.flags.append("non_finite")
+                return _NAMES[name]
+            case ast.Name(id=name) if name in _WORDS:
+                return _WORDS[name]
+            case ast.Call():
+                self.flags.append("constructor_call")
+                met = len(self.flags)
+                try:
+                    return self._call(node)
+                except (ValueError, TypeError, OverflowError):
+                    del self.flags[met:]
+                    return self.text(node)
+            case ast.Constant(value=complex()) | ast.BinOp(right=ast.Constant(value=complex())) | ast.Name(id="NaT"):
+                self.flags.append("constructor_call")
+                return self.text(node)
+        raise ValueError(f"{type(node).__name__} is no literal")
+
+    def _float(self, number: float, node: ast.expr) -> float | str:
+        source = self.text(node)
+        if number in (float("inf"), float("-inf")):
+            self.flags.append("number_as_text")
+            return source
+        if Decimal(source.replace("_", "")) != Decimal(repr(number)):
+            self.flags.append("rounded_number")
+        return number
+
+    def _call(self, node: ast.Call) -> Any:
+        """What a call says. Raises ValueError where only its source text says it."""
+        full = _dotted(node.func)
+        name = full.rpartition(".")[2]
+        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+        if not full or None in keywords:
+            raise ValueError("no constructor")
+        if name in ("datetime", "date", "time", "timedelta"):
+            return str(_moment(node)) if name == "timedelta" else _moment(node).isoformat()
+        zone = keywords.pop("tz", None) if name == "Timestamp" else None  # its offset stands in the text
+        if zone is not None and not (isinstance(zone, ast.Constant) and zone.value == "UTC"):
+            raise ValueError("a zone is more than an offset")
+        if name in _TEXTS and len(node.args) == 1 and not keywords:
+            value = self.value(node.args[0])
+            if isinstance(value, str | int | float):
+                return value
+        elif name == "defaultdict" and len(node.args) == 2 and not keywords:
+            value = self.value(node.args[1])
+            if isinstance(value, dict | Pairs):
+                return value
+        elif name in _OBJECTS and len(node.args) < 2 and (not keywords or not node.args):
+            if not node.args:
+                return _object([(str(key), self.value(value)) for key, value in keywords.items()], self.flags)
+            value = self.value(node.args[0])
+            if isinstance(value, dict | Pairs):
+                return value
+            if isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+                return _object([(key, item) for key, item in value], self.flags)
+        elif name in _LISTS and len(node.args) < 2 and keywords.keys() <= {"dtype", "maxlen"}:
+            value = self.value(node.args[0]) if node.args else []
+            if isinstance(value, list):
+                self.flags.extend(["set"] if name in ("set", "frozenset") else [])
+                return value
+        elif keywords and not node.args and "__class__" not in keywords:
+            return {"__class__": full, **{str(key): self.value(value) for key, value in keywords.items()}}
+        raise ValueError("no constructor that is known")
+
+
+def _object(pairs: list[tuple[Any, Any]], flags: list[str]) -> dict[str, Any] | Pairs:
+    if all(isinstance(key, str) for key, _ in pairs):
+        value = dict(pairs)
+        if len(value) == len(pairs):
+            return value
+        flags.append("duplicate_keys")
+    elif any(isinstance(key, dict | Pairs) for key, _ in pairs):
+        raise ValueError("an object is no key")
+    elif len({(type(key), repr(key)) for key, _ in pairs}) < len(pairs):
+        flags.append("duplicate_keys")
+    return Pairs(pairs)
+
+
+def _dotted(node: ast.expr) -> str:
+    """The dotted name that a call calls, "" where it calls anything else."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join(reversed([*names, node.id])) if isinstance(node, ast.Name) else ""
+
+
+def _number(node: ast.expr) -> int:
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        sign, node = -1, node.operand
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return sign * node.value
+    raise ValueError("no integer")
+
+
+def _moment(node: ast.expr) -> Any:
+    """The datetime, date, time or timedelta of such a call. Raises ValueError where its text would lose something."""
+    if not isinstance(node, ast.Call):
+        raise ValueError("no call")
+    kinds = {"datetime": datetime, "date": date, "time": time, "timedelta": timedelta}
+    name = _dotted(node.func).rpartition(".")[2]
+    if name not in kinds:
+        raise ValueError("no moment")
+    values: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg == "tzinfo":
+            values["tzinfo"] = _zone(keyword.value)
+        elif keyword.arg is None or keyword.arg == "fold":
+            raise ValueError("ISO text has no such thing")
+        else:
+            values[keyword.arg] = _number(keyword.value)
+    return kinds[name](*map(_number, node.args), **values)
+
+
+_OFFSET = re.compile(r"\w+ .*?([+-]\d\d?):(\d\d)(?::00)? (?:STD|DST)")
+_UTC_NAMES = ("UTC", "Etc/UTC", "Z")
+
+
+def _zone(node: ast.expr) -> timezone | None:
+    """A time zone of one known offset. Raises ValueError for any other."""
+    match node:
+        case ast.Constant(value=None):
+            return None
+        case ast.Constant(value=str(text)):  # stands for <UTC> or <DstTzInfo 'Europe/Berlin' CEST+2:00:00 DST>
+            if text == "UTC":
+                return UTC
+            if offset := _OFFSET.fullmatch(text):
+                hours, minutes = int(offset[1]), int(offset[2])
+                return timezone(timedelta(hours=hours, minutes=-minutes if offset[1][0] == "-" else minutes))
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name.upper() == "UTC":
+            return UTC
+        case ast.Call(args=args, keywords=keywords):
+            name = _dotted(node.func).rpartition(".")[2]
+            values = [*args, *(keyword.value for keyword in keywords if keyword.arg in ("key", "offset"))]
+            if name in ("tzutc", "UTC"):
+                return UTC
+            if name == "ZoneInfo" and isinstance(values[0], ast.Constant) and values[0].value in _UTC_NAMES:
+                return UTC
+            if name == "timezone" and len(values) < 3:
+                return timezone(_moment(values[0]))
+            if name == "tzoffset" and len(values) == 2:
+                seconds = values[1]
+                return timezone(
+                    timedelta(seconds=_number(seconds)) if not isinstance(seconds, ast.Call) else _moment(seconds)
+                )
+            if name.startswith("FixedOffset"):  # in minutes
+                minutes_node = values[0]
+                if isinstance(minutes_node, ast.Call):
+                    return timezone(_moment(minutes_node))
+                return timezone(timedelta(minutes=_number(minutes_node)))
+    raise ValueError("no fixed offset")

@@ -43,6 +43,13 @@ _TOLD = {
     "invalid_utf8": "some bytes are no UTF-8.",
 }
 """What a model must know of how its data was read."""
+_TOLD_OF_TABLES = {
+    "non_finite": "NaN or infinite values: aggregate with FILTER (isfinite(column)).",
+    "number_as_text": "numbers beyond any numeric type are kept as text.",
+    "too_deep": "what is nested too deep is kept as text.",
+    "rejoined_partial_lines": "split log lines were joined in container_logs.",
+}
+"""What it must know of the tables, where it does not see all data."""
 
 
 @dataclass(frozen=True)
@@ -120,23 +127,23 @@ def build(
 
     Raises BudgetError, which names the smallest budget that works.
     """
-    prose = " ".join(document.prose for document in store.documents).strip()
+    prose = " ".join(source.prose for source in store.sources).strip()
     tail = "\n".join(
         [f"# Question\n{question.strip() or 'What is wrong here, and why?'}"]
         + [f"Look at: {', '.join(focus)}"] * bool(focus)
         + [f"Note: {note}" for note in notes]
         + [ASK[kind]]
     )
-    flags = tuple(dict.fromkeys(flag for document in store.documents for flag in document.flags))
-    told = "".join(f"Note: {_TOLD[flag]}\n" for flag in flags if flag in _TOLD)
-    fixed = size([{"content": SYSTEM}, {"content": _user(told, "", tail)}], TOOLS)
+    told = _told(store.flags, _TOLD)
+    told_of_tables = _told(store.flags, _TOLD | _TOLD_OF_TABLES)
+    fixed = size([{"content": SYSTEM}, {"content": _user(told_of_tables, "", tail)}], TOOLS)
     room = budget - fixed - 8  # joints between sections may cost a token each
     if room < _SMALLEST_DATA:
         raise _too_small(budget, fixed + 8 + _SMALLEST_DATA)
     query = " ".join([question, *focus, prose])
     while True:
         shown = excerpt(store, query, room)
-        user = _user(told, shown.text, tail)
+        user = _user(told_of_tables if shown.cut else told, shown.text, tail)
         messages = ({"role": "system", "content": SYSTEM}, {"role": "user", "content": user})
         spent = size(messages, TOOLS)
         if spent <= budget:
@@ -144,8 +151,12 @@ def build(
         if room <= 0:
             raise _too_small(budget, fixed + 2 * _SMALLEST_DATA)
         room -= spent - budget
-    original = sum(count_tokens(document.text) for document in store.documents)
-    return Prompt(messages, TOOLS, Savings(original, spent), shown.cut, flags)
+    original = sum(count_tokens(source.text) for source in store.sources)
+    return Prompt(messages, TOOLS, Savings(original, spent), shown.cut, store.flags)
+
+
+def _told(flags: Sequence[str], notes: Mapping[str, str]) -> str:
+    return "".join(f"Note: {notes[flag]}\n" for flag in flags if flag in notes)
 
 
 def _user(told: str, data: str, tail: str) -> str:

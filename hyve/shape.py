@@ -6,7 +6,8 @@ A batch of values that stand at one path is shredded together, column by column:
   a LIST column, short lists of fixed length become one column a position;
 - an object whose keys are data (hosts, metric names) becomes a child table with `_key`;
 - lists of equal length side by side (column-wise payloads) become one child table, one row an index (H23);
-- text that holds JSON or a Python literal stays as it is and is expanded beside itself (H6), marked as derived.
+- text stays text; what it holds stands beside it, marked as derived: JSON or a Python literal expanded (H6), numbers
+  and times as typed columns.
 
 The signature of a row says what no column can: which keys it had, in which order, and of what type each value was.
 Rows with the same signature have the same shape. Columns and signatures together give the value back exactly.
@@ -14,10 +15,11 @@ Rows with the same signature have the same shape. Columns and signatures togethe
 Signature := "v"                      the column's value as it is (NULL is null)
            | "i" | "f" | "s" | "b"    int, float, str, bool out of a column of mixed types
            | "n"                      null where the other values at the path are containers
-           | "j"                      JSON text (nested too deep, or a width beyond what a table takes)
+           | "j"                      literal text (nested too deep, or a width beyond what a table takes)
            | "L"                      LIST column
            | "l" | "m" | "d"          child table: list, map with `_key`, object with repeated keys
            | ("p", first key)         one column of a child table of parallel lists
+           | ("e", i)                 the i-th entry of the row in the child table of keys that few rows have
            | ("t", (Signature, ...))  list of fixed length, a column a position
            | ("o", ((key, Signature), ...))
 """
@@ -25,30 +27,38 @@ Signature := "v"                      the column's value as it is (NULL is null)
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hyve.document import collector_paused, embedded
 from hyve.strictjson import MAX_DEPTH, Pairs
 
 Signature = str | tuple[Any, ...]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 Path = tuple[Any, ...]
 """Keys from a row to a leaf or a child table. Tuples among them are steps that are no keys: `(INDEX, i)` a position of
-a fixed-length list, LIST, MAP, PAIRS and `("parallel", first key)` a child table, EXPANDED, NUMBER and TEXT a column
-beside another one."""
+a fixed-length list, LIST, MAP, PAIRS and `("parallel", first key)` a child table, EXPANDED, FIELDS, NUMBER, TIME and
+TEXT a column beside another one."""
 
 INDEX = "[]"
-EXPANDED = ("expanded",)
-NUMBER = ("number",)
+EXPANDED, FIELDS = ("expanded",), ("fields",)
+NUMBER, TIME = ("number",), ("time",)
 TEXT = ("text",)
 LIST, MAP, PAIRS = ("list",), ("map",), ("pairs",)
 
-MAX_COLUMNS = 1_500
+MAX_COLUMNS, MAX_TABLES = 1_000, 300
 _SHORT_LIST, _FIXED_LIST = 64, 8
-_MAP_KEYS = 40
+_MAP_KEYS, _SPARSE_KEYS, _MANY = 40, 300, 16
+_SPARSE = 0.02
+"""A key that fewer than this share of many records have gets no column of its own if there are many such keys."""
 _CONTAINERS = frozenset({dict, list, Pairs})
 _LETTER = {int: "i", float: "f", str: "s", bool: "b"}
 
@@ -71,16 +81,18 @@ class ColumnData:
 class TableData:
     """One table in the making.
 
-    `path` leads from the document's root here. `parents` and `positions` hold, for each row, the parent's row and the
-    place in its own list; `keys` the `_key` of map rows. `signatures` is one for all rows, or one a row. The
-    store gives the `name`.
+    `path` leads from the document's root here. `parents`, `series` and `positions` hold, for each row, the parent's row
+    (never falling), the number of its list among the `lists` that the rows come from, and its place in it; `keys` the
+    `_key` of map rows. `signatures` is one for all rows, or one a row. The store gives the `name`.
     """
 
     path: Path
     rows: int
     derived: bool
-    parents: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
+    parents: Numbers
+    series: Numbers
+    positions: Numbers
+    lists: int = 1
     keys: list[str] | None = None
     columns: dict[Path, ColumnData] = field(default_factory=dict)
     children: dict[Path, TableData] = field(default_factory=dict)
@@ -99,25 +111,37 @@ class TableData:
 
 
 @collector_paused()
-def shred(values: Sequence[Any], *, expand: bool = True, numbers: bool = False, derived: bool = False) -> TableData:
+def shred(
+    values: Sequence[Any],
+    *,
+    expand: bool = True,
+    derived: bool = False,
+    fields: tuple[Any, Sequence[dict[str, Any] | None]] | None = None,
+) -> TableData:
     """The table whose rows are `values`, with its child tables.
 
-    `expand`: text holding JSON or a Python literal is expanded beside itself. `numbers`: text columns that hold only
-    numbers (CSV) get a numeric column beside them.
+    `expand`: what text columns hold (JSON, literals, numbers, times) stands beside them. `fields` are what the text at
+    a key of each row (or of none: None) was found to hold, and become derived columns.
     """
-    return _Shredder(expand, numbers).table((), list(values), None, None, derived)
+    shredder = _Shredder(expand)
+    table = shredder.table((), list(values), derived)
+    if fields is not None:
+        key, found = fields
+        rows = [row for row, value in enumerate(found) if value is not None]
+        shredder.expand = True
+        shredder.node(table, (key, FIELDS), rows, [found[row] for row in rows], True)
+    return table
 
 
 class _Shredder:
-    def __init__(self, expand: bool, numbers: bool) -> None:
+    def __init__(self, expand: bool) -> None:
         self.expand = expand
-        self.numbers = numbers
+        self.tables = 0
         self.interned: dict[Signature, Signature] = {}
 
-    def table(
-        self, path: Path, values: list[Any], parents: list[int] | None, positions: list[int] | None, derived: bool
-    ) -> TableData:
-        table = TableData(path, len(values), derived, parents or [], positions or list(range(len(values))))
+    def table(self, path: Path, values: list[Any], derived: bool) -> TableData:
+        none = np.zeros(0, np.int64)
+        table = TableData(path, len(values), derived, none, none, np.arange(len(values), dtype=np.int64))
         table.signatures = self.node(table, (), range(len(values)), values, derived)
         return table
 
@@ -127,7 +151,7 @@ class _Shredder:
         kinds = set(map(type, values))
         if kinds.isdisjoint(_CONTAINERS):
             return self.scalars(table, path, rows, values, kinds, derived)
-        if len(table.path) + len(path) > MAX_DEPTH or len(table.columns) > MAX_COLUMNS:
+        if len(table.path) + len(path) > MAX_DEPTH or (self.tables >= MAX_TABLES and kinds != {dict}):
             return self.text(table, path, rows, values, derived)
         if kinds == {dict}:
             return self.objects(table, path, rows, values, derived)
@@ -178,14 +202,11 @@ class _Shredder:
                 for i, value in enumerate(column)
                 if type(value) is str and any("\ud800" <= c <= "\udfff" for c in value)
             }
-            column = [
-                value if value is None else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                for value in column
-            ]
+            column = [value if value is None else encodable(value) for value in column]
             array = pa.array(column, pa.string())
         self.put(table, path, rows, array, derived, exact)
-        if kinds == {str} and signatures == "v":
-            self.beside(table, path, rows, values)
+        if self.expand and kinds == {str}:
+            self.beside(table, path, rows, values if signatures == "v" else column, array)
         return signatures
 
     def put(
@@ -198,10 +219,9 @@ class _Shredder:
         exact: dict[int, str],
     ) -> None:
         if len(rows) != table.rows:
-            places: list[int | None] = [None] * table.rows
-            for i, row in enumerate(rows):
-                places[row] = i
-            array = array.take(pa.array(places, pa.int64()))
+            places = np.full(table.rows, -1, np.int64)
+            places[np.asarray(rows, np.int64)] = np.arange(len(rows))
+            array = array.take(pa.array(places, pa.int64(), mask=places < 0))
         table.columns[path] = ColumnData(array, derived, exact)
 
     def text(
@@ -221,31 +241,42 @@ class _Shredder:
             self.put(table, path, rows, pa.array(texts, pa.string()), derived, {})
         return "j"
 
-    def beside(self, table: TableData, path: Path, rows: Sequence[int], values: list[Any]) -> None:
-        """Derived columns next to a text column: its numbers, or what its JSON or Python literals hold."""
-        sample = [value for value in values[:2000] if value][:50]
-        if self.expand and sample and sum(value.lstrip()[:1] in '{["' for value in sample) * 3 >= len(sample):
-            found = [(row, embedded(value)) for row, value in zip(rows, values, strict=True) if value]
-            found = [(row, value) for row, value in found if value is not None]
-            if found:
-                picked, parsed = zip(*found, strict=True)
-                self.node(table, (*path, EXPANDED), picked, list(parsed), True)
-        if self.numbers and sample and all(_number(value) is not None for value in sample):
-            numbers = [_number(value) if value else None for value in values]
-            if sum(number is None for number in numbers) == sum(not value for value in values):
-                kinds = {type(number) for number in numbers} - {type(None)}
-                if kinds == {int, float}:
-                    numbers, kinds = [None if n is None else float(n) for n in numbers], {float}
-                array = _array(numbers, kinds)
-                if array is not None:
-                    self.put(table, (*path, NUMBER), rows, array, True, {})
+    def beside(
+        self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], array: pa.Array[Any]
+    ) -> None:
+        """Derived columns next to a text column: what its JSON or Python literals hold, its numbers, its times."""
+        if pc.any(pc.match_substring_regex(array, _HOLDS)).as_py():
+            self.embedded(table, path, rows, values)
+        sample = [value for value in values[:2000] if type(value) is str and value][:50]
+        for step, typed in ((NUMBER, numbers), (TIME, times)):
+            read = typed(array, sample)
+            if read is not None:
+                self.put(table, (*path, step), rows, read, True, {})
+
+    def embedded(self, table: TableData, path: Path, rows: Sequence[int], values: list[Any]) -> None:
+        """What the texts of a column hold. Where the first that look like it hold nothing, no other is tried."""
+        found: list[tuple[int, Any]] = []
+        tried = 0
+        for row, text in zip(rows, values, strict=True):
+            if type(text) is not str or text.lstrip()[:1] not in _OPENERS:
+                continue
+            value = embedded(text)
+            tried += 1
+            if value is not None:
+                found.append((row, value))
+            elif tried == _TRIES and not found:
+                return
+        if found:
+            picked, parsed = zip(*found, strict=True)
+            self.node(table, (*path, EXPANDED), picked, list(parsed), True)
 
     def objects(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[dict[Any, Any]], derived: bool
     ) -> Signature | list[Signature]:
-        keysets = list(map(tuple, values))
-        distinct = dict.fromkeys(keysets)
-        if _keys_are_data(values, distinct):
+        alike = tuple(values[0])
+        keysets = [] if all(tuple(value) == alike for value in values) else list(map(tuple, values))
+        distinct = dict.fromkeys(keysets or (alike,))
+        if _keys_are_data(values, distinct, MAX_COLUMNS - len(table.columns)) and self.tables < MAX_TABLES:
             self.child(table, (*path, MAP), rows, [list(value.values()) for value in values], derived)
             table.children[*path, MAP].keys = [key for value in values for key in value]
             return "m"
@@ -258,7 +289,7 @@ class _Shredder:
                 ]
                 self.child(table, (*path, ("parallel", first)), rows, zipped, derived)
                 found.update(dict.fromkeys(group, ("p", first)))
-            for key in keysets[0] if keysets else ():
+            for key in alike:
                 if key not in found:
                     found[key] = self.node(table, (*path, key), rows, [value[key] for value in values], derived)
         else:
@@ -268,30 +299,70 @@ class _Shredder:
             for keys, number in numbers.items():
                 for key in keys:
                     holders.setdefault(key, []).append(number)
+            sparse = self.sparse(table, path, rows, values, holders, owned, derived)
             picked: dict[frozenset[int], list[int]] = {}  # keys that the same records have share their picks
             for key, having in holders.items():
+                if key in sparse:
+                    continue
                 wanted = frozenset(having)
                 if wanted not in picked:
                     picked[wanted] = [i for i, number in enumerate(owned) if number in wanted]
                 picks = picked[wanted]
                 picked_rows = [rows[i] for i in picks]
                 found[key] = self.node(table, (*path, key), picked_rows, [values[i][key] for i in picks], derived)
-        return self.signatures(keysets, distinct, found)
+            if sparse:
+                places = {keys: iter(range(len(keys))) for keys in distinct}
+                entries: dict[Path, dict[Any, Signature]] = {
+                    keys: {key: ("e", next(places[keys])) for key in keys if key in sparse} for keys in distinct
+                }
+                return self.signatures(keysets, distinct, found, entries)
+        return self.signatures(keysets or repeat(alike, len(values)), distinct, found)
+
+    def sparse(
+        self,
+        table: TableData,
+        path: Path,
+        rows: Sequence[int],
+        values: list[dict[Any, Any]],
+        holders: dict[Any, list[int]],
+        owned: list[int],
+        derived: bool,
+    ) -> set[Any]:
+        """The keys that so few of the records have that columns of them would be all but empty; they become rows."""
+        if len(holders) <= _SPARSE_KEYS or self.tables >= MAX_TABLES:
+            return set()
+        sizes = Counter(owned)
+        few = len(values) * _SPARSE
+        rare = {key for key, having in holders.items() if sum(sizes[number] for number in having) < few}
+        if len(rare) <= _SPARSE_KEYS:
+            return set()
+        kept = [[(key, item) for key, item in value.items() if key in rare] for value in values]
+        self.child(table, (*path, MAP), rows, [[item for _, item in pairs] for pairs in kept], derived)
+        table.children[*path, MAP].keys = [key for pairs in kept for key, _ in pairs]
+        return rare
 
     def signatures(
-        self, keysets: list[Path], distinct: dict[Path, None], found: dict[Any, Signature | list[Signature]]
+        self,
+        keysets: Iterable[Path],
+        distinct: dict[Path, None],
+        found: dict[Any, Signature | list[Signature]],
+        entries: dict[Path, dict[Any, Signature]] | None = None,
     ) -> Signature | list[Signature]:
-        if not any(isinstance(signature, list) for signature in found.values()):
-            made = {keys: self.intern(("o", tuple((key, found[key]) for key in keys))) for keys in distinct}
-            return next(iter(made.values())) if len(made) == 1 else [made[keys] for keys in keysets]
+        def one(keys: Path, codes: dict[Any, Signature]) -> Signature:
+            own = entries[keys] if entries else {}
+            return self.intern(("o", tuple((key, own.get(key) or codes.get(key) or found[key]) for key in keys)))
+
         varying = {key: iter(signature) for key, signature in found.items() if isinstance(signature, list)}
+        if not varying:
+            made = {keys: one(keys, {}) for keys in distinct}
+            return next(iter(made.values())) if len(made) == 1 else [made[keys] for keys in keysets]
         known: dict[Any, Signature] = {}
         signatures = []
         for keys in keysets:
             codes = {key: next(varying[key]) for key in keys if key in varying}
             case = (keys, *codes.values())
             if case not in known:
-                known[case] = self.intern(("o", tuple((key, codes.get(key, found[key])) for key in keys)))
+                known[case] = one(keys, codes)
             signatures.append(known[case])
         return signatures
 
@@ -307,7 +378,7 @@ class _Shredder:
         lengths = set(map(len, values))
         if kinds.isdisjoint(_CONTAINERS):
             fixed = len(lengths) == 1 and 0 < max(lengths) <= _FIXED_LIST
-            if fixed and (len(kinds) > 1 or (path == () and len(values) > 1)):
+            if fixed and (len(kinds - {type(None)}) > 1 or (path == () and len(values) > 1)):
                 parts = [
                     self.node(table, (*path, (INDEX, i)), rows, [value[i] for value in values], derived)
                     for i in range(max(lengths))
@@ -317,12 +388,12 @@ class _Shredder:
                 streams = [iter(part) if isinstance(part, list) else _forever(part) for part in parts]
                 return [self.intern(("t", tuple(next(stream) for stream in streams))) for _ in values]
             if (
-                len(kinds) <= 1
-                and type(None) not in kinds
+                len(kinds - {type(None)}) <= 1
+                and (kinds or path)
                 and max(lengths) <= _SHORT_LIST
                 and path not in table.columns
             ):
-                array = _list_array(values, next(iter(kinds), str))
+                array = _list_array(values, next(iter(kinds - {type(None)}), str))
                 if array is not None:
                     self.put(table, path, rows, array, derived, {})
                     return "L"
@@ -330,10 +401,15 @@ class _Shredder:
         return "l"
 
     def child(self, table: TableData, path: Path, rows: Sequence[int], lists: list[list[Any]], derived: bool) -> None:
-        parents = [row for row, items in zip(rows, lists, strict=True) for _ in items]
-        positions = [i for items in lists for i in range(len(items))]
-        elements = [item for items in lists for item in items]
-        table.children[path] = self.table((*table.path, *path), elements, parents, positions, derived)
+        self.tables += 1
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        series = np.repeat(np.arange(len(lists)), lengths)
+        parents = np.asarray(rows, np.int64)[series]
+        positions = np.arange(len(series)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        elements = list(chain.from_iterable(lists))
+        made = TableData((*table.path, *path), len(elements), derived, parents, series, positions, len(lists))
+        made.signatures = self.node(made, (), range(len(elements)), elements, derived)
+        table.children[path] = made
 
 
 def _forever(signature: Signature) -> Iterator[Signature]:
@@ -342,14 +418,19 @@ def _forever(signature: Signature) -> Iterator[Signature]:
 
 
 def dump(value: Any) -> str:
-    """Compact ASCII JSON of `value`; objects with repeated keys keep them all."""
-    if isinstance(value, Pairs):
-        return "{" + ",".join(f"{json.dumps(key)}:{dump(item)}" for key, item in value) + "}"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(str(key))}:{dump(item)}" for key, item in value.items()) + "}"
+    """Compact ASCII JSON of `value`. Objects with repeated keys keep them all; keys that are no text are written as
+    they are, which is then no JSON but still reads back as a literal."""
+    if isinstance(value, Pairs | dict):
+        pairs = value.items() if isinstance(value, dict) else value
+        return "{" + ",".join(f"{dump(key)}:{dump(item)}" for key, item in pairs) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(dump, value)) + "]"
     return json.dumps(value)
+
+
+def encodable(text: str) -> str:
+    """`text` with the replacement character in place of lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _array(values: list[Any], kinds: set[type]) -> pa.Array[Any] | None:
@@ -379,30 +460,107 @@ def _list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
         return None
 
 
-def _number(text: str) -> int | float | None:
-    """The number that all of `text` spells in decimal notation, else None."""
-    if not text.strip() or text.strip()[-1:] not in "0123456789." or "_" in text:
-        return None
-    try:
-        return int(text) if text.strip().lstrip("+-").isdecimal() and len(text) < 19 else float(text)
-    except ValueError:
-        return None
+_OPENERS = ("{", "[", '"')
+_HOLDS = r"""^\s*[{\["]"""
+_TRIES = 200
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+_NOTHING = pa.array(["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "<nil>"], pa.string())
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?")
 
 
-def _keys_are_data(values: list[dict[Any, Any]], distinct: dict[Path, None]) -> bool:
-    """Whether the objects are maps: many keys, or keys seen once, over values of one kind."""
+def numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    """The numbers that a text column spells; None where it holds anything else than numbers and words for "none".
+
+    NaN and infinities, which would spoil every sum, are null: the text says them.
+    """
+    told = [text for text in sample if text not in _NOTHING_TEXTS]
+    finite = [text for text in told if text.lstrip("+-").lower() not in _NOT_FINITE]
+    if not finite or not all(map(_NUMBER.fullmatch, finite)):
+        return None
+    filled = _filled(array)
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            read: pa.Array[Any] = filled.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if kind == pa.int64():
+            return read
+        if any(len(text.strip("+-0")) > 15 and text.isdecimal() for text in finite):
+            return None  # digits that a double rounds are an id, not a quantity
+        finites: pa.Array[Any] = pc.if_else(pc.is_finite(read), read, pa.scalar(None, pa.float64()))
+        return finites
+    return None
+
+
+def times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    """The instants (UTC, nanoseconds) that a text column spells as ISO 8601; None where it holds anything else.
+
+    Times beyond the range of 64-bit nanoseconds, such as the year 1 for "not set", are null.
+    """
+    told = [text for text in sample if text not in _NOTHING_TEXTS]
+    if not told or not all(map(_TIME.fullmatch, told)):
+        return None
+    filled = _filled(array)
+    if "," in told[0]:
+        filled = pc.replace_substring(filled, ",", ".")
+    if not pc.all(pc.match_substring_regex(filled, r"^\d{4}-"), min_count=0).as_py():
+        return None
+    known = pc.and_(pc.greater(filled, pa.scalar("1678")), pc.less(filled, pa.scalar("2262")))
+    filled = pc.if_else(known, filled, _NULL)
+    for zone in ("UTC", None):
+        try:
+            read: pa.Array[Any] = filled.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
+        except pa.ArrowInvalid:
+            continue
+        return read
+    return None
+
+
+_NULL = pa.scalar(None, pa.string())
+_NOTHING_TEXTS = frozenset(_NOTHING.to_pylist())
+
+
+def _filled(array: pa.Array[Any]) -> pa.Array[Any]:
+    filled: pa.Array[Any] = pc.if_else(pc.is_in(array, _NOTHING), _NULL, array)
+    return filled
+
+
+def _keys_are_data(values: list[dict[Any, Any]], distinct: dict[Path, None], room: int) -> bool:
+    """Whether the objects are maps: many keys, or keys seen once, over values of one kind; or more keys than a table
+    has `room` for columns."""
     union = dict.fromkeys(key for keys in distinct for key in keys)
-    if len(union) < 3 or not all(type(key) is str for key in union):
+    ids = bool(union) and all(map(_ID_KEY.fullmatch, union))
+    if len(union) < 3 and not ids:
         return False
-    kinds = {type(item) for value in values for item in value.values()}
-    if len(kinds) > 1 or kinds == {Pairs}:
+    filled = sum(map(len, values)) / (len(values) * len(union))
+    if len(union) > max(room, 0) and (filled > 0.5 or len(union) > 10 * MAX_COLUMNS):
+        return True
+    kind = type(next(iter(values[0].values()), None))
+    if not all(type(item) is kind for value in values for item in value.values()) or kind is Pairs:
         return False
-    if kinds == {dict}:
-        shapes = {tuple(item) for value in values for item in value.values()}
-        if len(shapes) == 1 and len(next(iter(shapes))) > 1:
-            return True
-    presence = sum(map(len, values)) / (len(values) * len(union))
-    return len(union) > _MAP_KEYS and (len(values) == 1 or presence < 0.5)
+    items = [item for value in values for item in value.values()]
+    if ids:
+        return True
+    if kind is dict and (_alike(items) or _alike([inner for item in items for inner in item.values()])):
+        return True
+    if kind is list and all(re.search(r"\d", key) for key in union) and _alike(list(chain.from_iterable(items))):
+        return True
+    return len(union) > _MAP_KEYS and (len(values) == 1 or filled < 0.5)
+
+
+_ID_KEY = re.compile(r"\d+|[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def _alike(records: list[Any]) -> bool:
+    """Whether three or more objects share at least two keys and most of all there are; of many, a third will do."""
+    if len(records) < 3 or any(type(record) is not dict for record in records):
+        return False
+    shapes = {frozenset(record) for record in records}
+    common, every = frozenset.intersection(*shapes), frozenset.union(*shapes)
+    if len(records) >= _MANY and common:
+        return len(common) * 3 >= len(every) > 1
+    return len(common) > 1 and len(common) * 5 >= len(every) * 3
 
 
 def _parallel(values: list[dict[Any, Any]]) -> dict[Any, list[Any]]:

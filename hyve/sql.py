@@ -24,6 +24,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,11 +97,28 @@ _PRODUCT = 1_000_000
 
 
 def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConnection:
-    """An in-memory database that reaches no file, network or extension, with the operators registered.
+    """A database as `open_database` makes it, with the operators and bounds that `run` counts on."""
+    connection = open_database(memory_limit, threads)
+    arm(connection)
+    return connection
 
-    It is not locked yet, so that the caller can load tables (`register` an Arrow table, then CREATE TABLE
-    AS).
+
+_emptied: deque[tuple[tuple[str, int], duckdb.DuckDBPyConnection]] = deque(maxlen=2)
+"""Databases that were used, emptied, and wait for the next request: to open one takes longer than a small request."""
+
+
+def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
+    """An empty in-memory database that reaches no file, network or extension; for statements of our own.
+
+    Tables can be loaded (`register` an Arrow table, then CREATE TABLE AS) whether it is locked or not.
     """
+    try:
+        settings, connection = _emptied.pop()
+        if settings == (memory_limit, threads):
+            return connection
+        connection.close()
+    except IndexError:
+        pass
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -116,6 +134,26 @@ def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConne
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def release(connection: duckdb.DuckDBPyConnection, memory_limit: str, threads: int) -> None:
+    """Empties a database and keeps it for another request; one that can't be emptied is closed."""
+    try:
+        for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
+            quoted = name.replace('"', '""')
+            connection.execute(f'DROP TABLE "{quoted}"')
+        ((left,),) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()
+    except duckdb.Error:
+        left = 1
+    if left or len(_emptied) == _emptied.maxlen:
+        connection.close()
+    else:
+        _emptied.append(((memory_limit, threads), connection))
+
+
+def arm(connection: duckdb.DuckDBPyConnection) -> None:
+    """Register the operators, and bounds for functions that could fill the memory or run without end."""
     for macro in _BOUNDED:
         name = macro.partition("(")[0]
         size = "length(s) * n" if name == "repeat" else "n"
@@ -127,12 +165,19 @@ def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConne
         first = f"CASE WHEN length(a) * length(b) > {_PRODUCT} THEN {stop} ELSE a END"
         connection.execute(f"CREATE MACRO {name}(a, b) AS system.main.{name}({first}, b)")
     operators.register(connection)
-    return connection
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
     """Freeze the settings of `connection`; there is no way back."""
     connection.execute("SET lock_configuration = true")
+
+
+def secure(connection: duckdb.DuckDBPyConnection) -> None:
+    """`arm` and `lock` a database of `open_database`, unless that was done for an earlier request."""
+    ((locked,),) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()
+    if not locked:
+        arm(connection)
+        lock(connection)
 
 
 def run(

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from hyve import prompt as prompts
 from hyve.backfill import fill
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
-from hyve.document import parse
+from hyve.document import Document, parse
 from hyve.errors import HyveError, InputError, ModelError, SqlError
 from hyve.prompt import DEFAULT_BUDGET, FOLLOW_UP_BUDGET, Prompt
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, conclusion, decide
@@ -61,13 +61,18 @@ def load(payloads: Sequence[Payload]) -> Datastore:
     """The store of all payloads. Raises InputError where there is nothing to load."""
     if not payloads:
         raise InputError("no data was given: pass at least one payload (--file F, or - for standard input)")
-    documents = [parse(payload.data, payload.name if len(payloads) > 1 else "") for payload in payloads]
-    for payload, document in zip(payloads, documents, strict=True):
+    return Datastore(_documents(payloads))
+
+
+def _documents(payloads: Sequence[Payload]) -> Iterator[Document]:
+    for payload in payloads:
+        document = parse(payload.data, payload.name if len(payloads) > 1 else "")
         if not document.text.strip():
             raise InputError(f"the input {payload.name!r} is empty: there is nothing to look at")
         if not document.parts and len(payloads) == 1 and len(document.prose) < 3:
             raise InputError(f"the input {payload.name!r} holds no data: give JSON, CSV, Python literals or log lines")
-    return Datastore(documents)
+        yield document
+        del document  # whoever took it may free it
 
 
 def prepare(request: Request) -> tuple[Datastore, Prompt]:

@@ -3,55 +3,64 @@
 Rules:
 - Lossless: base tables and the signatures of their rows give each part back exactly (`reconstruct`). Derived columns
   and tables (expanded text, telemetry relations, log templates) stand beside them and are never needed for that.
-- A store belongs to one request and dies with it. Once loaded it is locked: only guarded SELECTs run (`query`).
+- A store belongs to one request and dies with it. Before the first statement that isn't our own it is locked, and from
+  then on only guarded SELECTs run (`query`).
 - Names are stable: a table is called after the last key of its path, a column after its path within the row.
 
 Structural columns: `_row_id` is a row's place in its own list (0-based), `_id` a row's number in its table (where
 other tables refer to it), `parent_<table>` the `_id` of the parent row, `series_idx` the number of the list that the
-row belongs to among all lists of the table, `_key` the key of a map's entry.
+row belongs to among all lists of the table, `_key` the key of a map's entry, `_line` the line of the source on which a
+part stands that has free text around it.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import duckdb
 import pyarrow as pa
 
-from hyve import formats, sql
+from hyve import sql
 from hyve.document import Document, parse
 from hyve.errors import InputError
-from hyve.shape import EXPANDED, INDEX, LIST, MAP, NUMBER, PAIRS, TEXT, ColumnData, Path, Signature, TableData, shred
-from hyve.strictjson import Pairs
+from hyve.gather import LINES, Root, gather
+from hyve.naming import column_name, dotted, free_name, identifier, quote
+from hyve.rebuild import elements
+from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData, encodable
 
-ROOT = "records"
-_RESERVED = frozenset({"_id", "_row_id", "_key", "series_idx"})
+_RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
 MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
 """What makes two log lines differ though they say the same: ids, addresses, numbers."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its SQL name, DuckDB type, source path (keys joined by dots) and, if derived, that it is."""
+    """A column: its SQL name, DuckDB type, source path (keys joined by dots) and, if derived, that it is.
+
+    `typed` is the text column whose numbers or times it holds, or "".
+    """
 
     name: str
     type: str
     path: str
     derived: bool = False
+    typed: str = ""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many rows of a table have which fields."""
+    """How many rows of a table have which fields, of which kinds: `signature` tells shapes of the same fields apart.
+
+    It is made of the kinds of what stands below each field: `{...}` objects, `[...]` lists in tables of their own.
+    """
 
     rows: int
     fields: tuple[str, ...]
+    signature: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,8 @@ class Table:
     """A table. `parent` is the table that its `parent_<table>` column refers to; `path` where its rows stood.
 
     `kind`: "base" tables hold what was parsed, "derived" ones what base columns or free text hold besides, "relation"
-    ones recognised telemetry under the names one expects.
+    ones recognised telemetry under the names one expects. `series` is the number of lists that the rows come from;
+    `source`: relations were made of what stands here.
     """
 
     name: str
@@ -69,6 +79,8 @@ class Table:
     parent: str | None
     kind: Literal["base", "derived", "relation"]
     shapes: tuple[Shape, ...] = ()
+    series: int = 1
+    source: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,29 +95,36 @@ class Catalog:
 
 
 @dataclass(frozen=True)
-class _Root:
-    """One shredded root: which parts its rows came from. A layout entry is (part, first row, end row or None)."""
+class Source:
+    """What a store keeps of a document beside its tables: the text, its prose, and the syntax of each part."""
 
-    data: TableData
     name: str
-    layout: tuple[tuple[int, int, int | None], ...] = ()
-    relation: bool = False
+    text: str
+    prose: str
+    syntaxes: tuple[str, ...]
 
 
 class Datastore:
     """A request's data. Use as a context manager; `close` frees it."""
 
-    def __init__(self, documents: Sequence[Document], memory_limit: str = "2GB", threads: int = 2) -> None:
-        self.documents = tuple(documents)
-        self._connection = sql.connect(memory_limit, threads)
+    def __init__(self, documents: Iterable[Document], memory_limit: str = "2GB", threads: int = 2) -> None:
+        """Takes the values of `documents` in. Given by an iterator they are freed as soon as they are columns."""
+        given = list(documents)
+        self.sources = tuple(
+            Source(document.name, document.text, document.prose, tuple(part.syntax for part in document.parts))
+            for document in given
+        )
         self._parts: list[Any] | None = None
-        tables = self._relations()
-        taken = {table.name.lower() for table in tables}
-        self._roots = self._shred(taken)
-        for root in self._roots:
-            tables += self._create(root, taken)
+        flags = [flag for document in given for flag in document.flags]
+        del documents
+        relations, self._roots, met = gather(given)
+        self.flags = tuple(dict.fromkeys([*flags, *met]))
+        taken = {root.name.lower() for root in (*relations, *self._roots)}
+        self._settings = memory_limit, threads
+        self._database: duckdb.DuckDBPyConnection | None = sql.open_database(memory_limit, threads)
+        self._guarded = False
+        tables = [table for root in (*relations, *self._roots) for table in self._create(root, taken)]
         self.catalog = Catalog(tuple(tables))
-        sql.lock(self._connection)
 
     @classmethod
     def from_document(cls, document: Document) -> Self:
@@ -115,7 +134,7 @@ class Datastore:
     @classmethod
     def from_text(cls, source: str | bytes, name: str = "") -> Self:
         """The store of one text or bytes; see `hyve.parse`."""
-        return cls([parse(source, name)])
+        return cls(map(parse, [source], [name]))
 
     def __enter__(self) -> Self:
         return self
@@ -126,61 +145,29 @@ class Datastore:
         self.close()
 
     def close(self) -> None:
-        """Frees the database. Further queries fail."""
-        self._connection.close()
+        """Frees the data. Further queries fail."""
+        if self._database is not None:
+            sql.release(self._database, *self._settings)
+            self._database = None
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        if self._database is None:
+            raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
+        return self._database
 
     def query(self, statement: str, limits: sql.Limits = sql.Limits()) -> sql.QueryResult:  # noqa: B008 (frozen)
         """Runs one read-only SELECT over this store's tables. Raises SqlError, SqlRefused or SqlLimit."""
+        if not self._guarded:
+            sql.secure(self._connection)
+            self._guarded = True
         return sql.run(self._connection, statement, [table.name for table in self.catalog.tables], limits)
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
         return self._connection.execute(statement).fetchall()
 
-    def _relations(self) -> list[Table]:
-        values = [part.value for document in self.documents for part in document.parts if part.syntax != "lines"]
-        tables: list[Table] = []
-        for name, rows in formats.relations(values).items():
-            if not rows:
-                continue
-            data = shred(rows, expand=False, derived=True)
-            for path, column in data.columns.items():
-                array = column.array
-                if array is not None and path[-1] in formats.TIME_KEYS:
-                    times = array if pa.types.is_int64(array.type) else pa.nulls(len(array), pa.int64())
-                    column.array = times.cast(pa.timestamp("ns"))
-            taken = {table.name.lower() for table in tables} | {name.lower()}
-            tables += self._create(_Root(data, name, relation=True), taken)
-        return tables
-
-    def _shred(self, taken: set[str]) -> list[_Root]:
-        roots, number = [], 0
-        for document in self.documents:
-            name = _identifier(document.name) if document.name else ROOT
-            lines_name = f"{name}_lines" if document.name else "lines"
-            if document.lines:
-                prose = [{"line": line, "text": text} for line, text in document.lines]
-                roots.append(_Root(shred(prose, expand=False, derived=True), _free(lines_name, taken)))
-            rows: list[Any] = []
-            layout: list[tuple[int, int, int | None]] = []
-            for part in document.parts:
-                if part.syntax == "lines":
-                    lines = shred(part.value, expand=False)
-                    roots.append(_Root(lines, _free(lines_name, taken), ((number, 0, lines.rows),)))
-                elif isinstance(part.value, list):
-                    layout.append((number, len(rows), len(rows) + len(part.value)))
-                    rows.extend(part.value)
-                else:
-                    layout.append((number, len(rows), None))
-                    rows.append(part.value)
-                number += 1
-            if layout:
-                numbers = any(part.syntax == "csv" for part in document.parts)
-                data = shred(rows, numbers=numbers)
-                roots.append(_Root(data, _free(name, taken), tuple(layout)))
-        return roots
-
-    def _create(self, root: _Root, taken: set[str]) -> list[Table]:
+    def _create(self, root: Root, taken: set[str]) -> list[Table]:
         """Creates the tables of one root and returns their catalog entries, parents first."""
         parents: dict[int, TableData] = {}
         tables = []
@@ -194,7 +181,7 @@ class Datastore:
             for child in data.children.values():
                 parents[id(child)] = data
             if data is not hidden:
-                tables.append(self._load(name, data, None if parent is hidden else parent, root.relation))
+                tables.append(self._load(name, data, None if parent is hidden else parent, root))
         return tables
 
     def _child_name(self, data: TableData, parent: TableData, taken: set[str]) -> str:
@@ -204,56 +191,59 @@ class Datastore:
         if not own:
             own = [{PAIRS: "pairs", LIST: "items", MAP: "entries"}.get(data.path[-1], "series")]
         candidates = (str(own[-1]), "_".join(map(str, own)), f"{above}_{own[-1]}")
-        free = (name for name in map(_identifier, candidates) if name.lower() not in taken)
-        return next(free, None) or _free(_identifier(candidates[-1]), taken)
+        free = (name for name in map(identifier, candidates) if name.lower() not in taken)
+        return next(free, None) or free_name(identifier(candidates[-1]), taken)
 
-    def _load(self, name: str, data: TableData, parent: TableData | None, relation: bool) -> Table:
+    def _load(self, name: str, data: TableData, parent: TableData | None, root: Root) -> Table:
         arrays: dict[str, pa.Array[Any]] = {}
         columns: list[Column] = []
 
-        def add(column: str, array: pa.Array[Any], path: str, derived: bool = False) -> None:
+        def add(column: str, array: pa.Array[Any], path: str = "", derived: bool = False, typed: str = "") -> None:
             arrays[column] = array
-            columns.append(Column(column, "", path, derived))
+            columns.append(Column(column, "", path, derived, typed))
 
         above = parent.name if parent is not None else None
         if data.children:
-            add("_id", pa.array(range(data.rows), pa.int64()), "")
+            add("_id", pa.array(range(data.rows), pa.int64()))
         if parent is not None:
-            add(f"parent_{above}", pa.array(data.parents, pa.int64()), "")
-            numbers = {row: i for i, row in enumerate(dict.fromkeys(data.parents))}
-            add("series_idx", pa.array([numbers[row] for row in data.parents], pa.int64()), "")
-        add("_row_id", pa.array(data.positions, pa.int64()), "")
+            add(f"parent_{above}", pa.array(data.parents))
+            add("series_idx", pa.array(data.series))
+        add("_row_id", pa.array(data.positions))
+        if data is root.data and root.lines:
+            add("_line", pa.array(root.lines, pa.int64()))
         if data.keys is not None:
-            add("_key", pa.array([key.encode("utf-8", "replace").decode() for key in data.keys]), "")
+            add("_key", pa.array(map(encodable, data.keys), pa.string()))
         used = {column.lower() for column in arrays} | _RESERVED
         for path, column in data.columns.items():
-            column.name = _free(_column_name(path), used)
+            column.name = free_name(column_name(path), used)
             used.add(column.name.lower())
             assert column.array is not None
-            add(column.name, column.array, _dotted(path), column.derived)
+            typed = data.columns[path[:-1]].name if path and path[-1] in (NUMBER, TIME) else ""
+            add(column.name, column.array, dotted(path), column.derived, typed)
             column.array = None
         source = pa.table(arrays)
         self._connection.register("_source", source)
-        template = ""
-        if data.path == () and [column.name for column in data.columns.values()] == ["line", "text"]:
-            template = f", regexp_replace(text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS template"
-        self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT *{template} FROM _source")
+        selected = "*"
+        if root.free_text and data is root.data:
+            masked = f"regexp_replace(text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS template"
+            found = f"regexp_extract_all(text, '{MASK}') AS variables"
+            selected = f"COLUMNS('^(_row_id|_id|line|text)$'), {masked}, {found}, * EXCLUDE (_row_id, line, text)"
+        self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {selected} FROM _source")
         self._connection.unregister("_source")
         described = self._connection.execute(f"DESCRIBE {quote(name)}").fetchall()
-        paths = {column.name: column for column in columns}
+        known = {column.name: column for column in columns}
         return Table(
             name,
             tuple(
-                Column(label, kind, paths[label].path, paths[label].derived)
-                if label in paths
-                else Column(label, kind, "text", True)
-                for label, kind, *_ in described
+                replace(known.get(label, Column(label, "", "text", True)), type=kind) for label, kind, *_ in described
             ),
             data.rows,
-            _dotted(data.path) or "$",
+            dotted(data.path) or (LINES if root.free_text else "$"),
             above,
-            "relation" if relation else "derived" if data.derived else "base",
+            "relation" if root.relation else "derived" if data.derived else "base",
             _shapes(data),
+            data.lists,
+            root.source,
         )
 
     def reconstruct(self, i: int) -> Any:
@@ -269,179 +259,20 @@ class Datastore:
         for root in self._roots:
             if not root.layout:
                 continue  # derived: no part is made of it
-            rows = self._elements(root.data)
+            rows = elements(self._connection, root.data)
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]
         return [parts[number] for number in sorted(parts)]
 
-    def _elements(self, data: TableData) -> list[Any]:
-        """The values of all rows of a table, rebuilt from its columns and its child tables."""
-        columns: dict[Path, list[Any]] = {}
-        children: dict[Path, Callable[[int], list[Any]]] = {}
-        wanted = {path: column for path, column in data.columns.items() if not column.derived}
-        if wanted:
-            fields = ", ".join(quote(column.name) for column in wanted.values())
-            table = self._connection.sql(f"SELECT {fields} FROM {quote(data.name)} ORDER BY rowid").to_arrow_table()
-            for index, (path, column) in enumerate(wanted.items()):
-                values = table.column(index).to_pylist()
-                if pa.types.is_decimal(table.column(index).type):
-                    values = [None if value is None else int(value) for value in values]
-                for row, text in column.exact.items():
-                    values[row] = text
-                columns[path] = values
-        for path, child in data.children.items():
-            if not child.derived or data.derived:
-                children[path] = _slices(self._elements(child), child.parents)
-        readers: dict[Signature, Callable[[int], Any]] = {}
-        keys = {
-            path: _slices(child.keys, child.parents) for path, child in data.children.items() if child.keys is not None
-        }
-        rebuilt = []
-        for row in range(data.rows):
-            signature = data.signature(row)
-            reader = readers.get(signature)
-            if reader is None:
-                reader = readers[signature] = _reader(signature, (), columns, children, keys)
-            rebuilt.append(reader(row))
-        return rebuilt
-
-
-def _slices(items: Sequence[Any], parents: list[int]) -> Callable[[int], list[Any]]:
-    """Looks up the run of `items` that belongs to a parent row; the rows of one parent stand side by side."""
-    bounds: dict[int, tuple[int, int]] = {}
-    start = 0
-    for i, parent in enumerate(parents):
-        if i and parents[i - 1] != parent:
-            start = i
-        bounds[parent] = (start, i + 1)
-
-    def look_up(row: int) -> list[Any]:
-        first, end = bounds.get(row, (0, 0))
-        return list(items[first:end])
-
-    return look_up
-
-
-def _reader(
-    signature: Signature,
-    path: Path,
-    columns: dict[Path, list[Any]],
-    children: dict[Path, Callable[[int], list[Any]]],
-    keys: dict[Path, Callable[[int], list[Any]]],
-) -> Callable[[int], Any]:
-    """A function from a row's number to the value that `signature` describes at `path`."""
-
-    def below(inner: Signature, step: Any) -> Callable[[int], Any]:
-        return _reader(inner, (*path, step), columns, children, keys)
-
-    match signature:
-        case "v" | "L" | "s":
-            column = columns[path]
-            return lambda row: column[row]
-        case "i":
-            column = columns[path]
-            return lambda row: int(column[row])
-        case "f":
-            column = columns[path]
-            return lambda row: float(column[row])
-        case "b":
-            column = columns[path]
-            return lambda row: column[row] == "true"
-        case "n":
-            return lambda row: None
-        case "j":
-            column = columns[*path, TEXT]
-            return lambda row: parse(f"[{column[row]}]").parts[0].value[0]
-        case "l":
-            return children[*path, LIST]
-        case "d":
-            pairs = children[*path, PAIRS]
-            return lambda row: Pairs((pair["key"], pair["value"]) for pair in pairs(row))
-        case "m":
-            entries, names = children[*path, MAP], keys[*path, MAP]
-            return lambda row: dict(zip(names(row), entries(row), strict=True))
-        case ("t", items):
-            readers = [below(item, (INDEX, i)) for i, item in enumerate(items)]
-            return lambda row: [reader(row) for reader in readers]
-        case ("o", fields):
-            parts: list[tuple[Any, Callable[[int], Any]]] = []
-            for key, inner in fields:
-                if isinstance(inner, tuple) and inner[0] == "p":
-                    parts.append((key, _parallel(children[*path, ("parallel", inner[1])], key)))
-                else:
-                    parts.append((key, below(inner, key)))
-            return lambda row: {key: reader(row) for key, reader in parts}
-    raise AssertionError(f"unknown signature {signature!r}")
-
-
-def _parallel(rows: Callable[[int], list[Any]], key: Any) -> Callable[[int], Any]:
-    return lambda row: [item[key] for item in rows(row)]
-
-
-@lru_cache(maxsize=1)
-def _keywords() -> frozenset[str]:
-    """Words that DuckDB does not take unquoted as both a column and a table, found by asking its parser."""
-    quoted = set()
-    with sql.connect() as connection:
-        for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
-            try:
-                connection.extract_statements(f"SELECT {word}, t.{word} FROM {word} WHERE {word} = 1")
-            except duckdb.Error:
-                quoted.add(word)
-    return frozenset(quoted)
-
-
-def quote(name: str) -> str:
-    """`name` as an SQL identifier, in double quotes where DuckDB needs them."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.lower() not in _keywords():
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _identifier(text: str) -> str:
-    cleaned = re.sub(r"\W+", "_", text.encode("utf-8", "ignore").decode()).strip("_")[:60]
-    if not cleaned:
-        return "field"
-    return f"_{cleaned}" if cleaned[0].isdigit() else cleaned
-
-
-def _column_name(path: Path) -> str:
-    steps = []
-    for step in path:
-        if isinstance(step, tuple):
-            if step[0] == INDEX:
-                steps.append(str(step[1]))
-            elif step in (NUMBER, TEXT):
-                steps.append("num" if step == NUMBER else "json")
-        else:
-            steps.append(str(step))
-    name = _identifier("_".join(steps)) if steps else "value"
-    return f"{name}_json" if path and path[-1] == EXPANDED else name
-
-
-def _dotted(path: Path) -> str:
-    out = ""
-    for step in path:
-        if isinstance(step, tuple):
-            out += {INDEX: f"[{step[-1]}]", LIST[0]: "[]", MAP[0]: ".*", PAIRS[0]: "[]"}.get(step[0], "")
-        else:
-            out += f".{step}" if out else str(step)
-    return out
-
-
-def _free(name: str, taken: set[str] | frozenset[str]) -> str:
-    candidate, number = name, 1
-    while candidate.lower() in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    return candidate
-
 
 def _shapes(data: TableData) -> tuple[Shape, ...]:
     if not isinstance(data.signatures, list):
-        return (Shape(data.rows, _fields(data.signatures)),)
-    counts = Counter(_fields(signature) for signature in data.signatures)
-    return tuple(Shape(rows, fields) for fields, rows in counts.most_common())
+        return (Shape(data.rows, _fields(data.signatures), _spell(data.signatures)),)
+    made = {id(signature): signature for signature in data.signatures}
+    counts: Counter[tuple[tuple[str, ...], str]] = Counter()
+    for number, rows in Counter(map(id, data.signatures)).items():
+        counts[_fields(made[number]), _spell(made[number])] += rows
+    return tuple(Shape(rows, *shape) for shape, rows in counts.most_common())
 
 
 def _fields(signature: Signature) -> tuple[str, ...]:
@@ -450,4 +281,20 @@ def _fields(signature: Signature) -> tuple[str, ...]:
     return ()
 
 
-__all__ = ["Catalog", "Column", "ColumnData", "Datastore", "Shape", "Table", "quote"]
+_KINDS = {"i": "number", "f": "number", "s": "text", "b": "bool", "n": "null", "v": "", "j": "...", "L": "[]"}
+
+
+def _spell(signature: Signature) -> str:
+    """A signature for reading: integers and other numbers are the same (H9)."""
+    match signature:
+        case ("o", fields):
+            kinds = ((str(key), _spell(inner)) for key, inner in fields)
+            return "{" + ", ".join(f"{key}: {kind}" if kind else key for key, kind in kinds) + "}"
+        case ("t", items):
+            return "[" + ", ".join(_spell(item) or "value" for item in items) + "]"
+        case str():
+            return _KINDS.get(signature, "[...]" if signature == "l" else "{...}")
+    return "[...]" if signature[0] == "p" else ""
+
+
+__all__ = ["Catalog", "Column", "Datastore", "Shape", "Table", "quote"]

@@ -1,10 +1,12 @@
 """Store -> excerpt: column and row views of every table, cut to a hard token budget (H14-H20).
 
 Rules:
-- What fits is shown whole, in the cheaper of the source's own text and compact JSON.
+- What fits is shown whole, in its cheapest lossless form.
 - What does not fit is cut with a count: totals in headers are of all rows, computed in SQL, and a table that shows
   fewer rows than it has ends in `... (762 more rows)`.
-- A line is shown before another by its priority alone, so a larger budget only adds lines.
+- A line is taken before another by its priority alone, so a larger budget only adds. What stands out or was asked for
+  goes before what is usual; the tables that the relations were made from come last.
+- No budget is left unused while something is cut: then more rows, more tables and longer cells are shown.
 - Same store, same question, same budget: same bytes.
 
 A column view is one line: type, distinct count, nulls, range, and its values with their counts or, in order, its first
@@ -16,49 +18,36 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from hyve import rank
+from hyve.profile import SERIES, SMALL, ColumnView, Profile, free_text, means, profile, shown, structural, told
 from hyve.shape import dump
-from hyve.store import MASK, Column, Datastore, Table, quote
+from hyve.store import MASK, Datastore, Table, quote
 from hyve.tokens import count_tokens
 
-_DETAILED, _PROFILED, _ROW_COLUMNS = 12, 80, 14
-_CELL, _CANDIDATES, _PER_TEMPLATE = 160, 60, 2
-_NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class ColumnView:
-    """What is said of a column: `values` are (value, rows) of a small dimension, largest first.
-
-    `low`, `high` and `mean` are of the finite values; `odd` counts the others (NaN and infinities).
-    """
-
-    column: Column
-    distinct: int
-    nulls: int
-    low: Any
-    high: Any
-    mean: float | None
-    odd: int
-    values: tuple[tuple[Any, int], ...]
-    samples: tuple[Any, ...]
-
-    @property
-    def numeric(self) -> bool:
-        """Whether its values can be averaged."""
-        return bool(_NUMERIC.fullmatch(self.column.type))
+_DETAILED, _ROW_COLUMNS = 12, 14
+_CELLS = (160, 640, 2_560, 10_240)
+_RARE, _PER_TEMPLATE, _IDS = 60, 2, 2
+_USUAL = 0.1
+"""The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
+_CUT = "…"
+_SLACK = 0.04
+"""The share of the budget that may stay unused while something is cut."""
 
 
 @dataclass(frozen=True)
 class RowView:
-    """Rows of a table: (rowid, cells of `columns`), those that deserve a place most first."""
+    """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
+
+    `rank` is the share of the table's weight that the row's line gets.
+    """
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -82,38 +71,122 @@ class _Line:
     cost: int = 0
 
 
+_HEAD, _COLUMNS, _MEANS, _ROWS, _QUERY = range(5)
+
+
+@dataclass(frozen=True)
+class _TableView:
+    """A table's views, before it is known how much of them fits."""
+
+    index: int
+    weight: float
+    profile: Profile
+    ranked: tuple[int, ...]
+    means: tuple[str, ...]
+    rows: RowView | None
+
+    def lines(self, limit: int) -> list[_Line]:
+        """The candidate lines, with cells of at most `limit` characters."""
+        table, views = self.profile.table, self.profile.views
+        i, weight = self.index, self.weight
+        lines = [_Line(i, _HEAD, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}")]
+        alike = {k for k, v in enumerate(views) if v.distinct <= 1 and v.nulls in (0, v.rows) and not v.odd}
+        if table.rows == 1 or len(alike) < 2:
+            alike = set()
+        for place, k in enumerate(k for k in self.ranked if k not in alike):
+            priority = weight * 1.3 / (1 + 0.15 * place)
+            lines.append(_Line(i, _COLUMNS, k, priority, _column_line(views[k], 5 if place >= 12 else SMALL), 1))
+        for said, label in ((_constant, "constant"), (_empty, "all empty")):
+            texts = [text for k in sorted(alike) if (text := said(views[k]))]
+            if texts:
+                line = f"- {label}: {', '.join(texts)}"
+                lines.append(_Line(i, _COLUMNS, len(views), weight * 0.7, line, len(texts)))
+        for place, text in enumerate(self.means):
+            lines.append(_Line(i, _MEANS, place, weight * 1.2 / (1 + 0.8 * place), text))
+        example = _example(self.profile, self.ranked)
+        if example:
+            lines.append(_Line(i, _QUERY, 0, weight * 1.1, example))
+        if self.rows is not None:
+            lines.append(_Line(i, _ROWS, -1, weight * 1.15, "rowid|" + "|".join(self.rows.columns)))
+            for row, share, cells in self.rows.rows:
+                text = f"{row}|" + "|".join(_show(cell, limit) for cell in cells)
+                lines.append(_Line(i, _ROWS, row, weight * share, text))
+        return lines
+
+    def cuts(self, limit: int) -> bool:
+        """Whether a cell is longer than `limit`."""
+        return self.rows is not None and any(
+            isinstance(cell, str) and len(cell) > limit for _, _, cells in self.rows.rows for cell in cells
+        )
+
+
 def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
     """The data of `store` for a question, in at most `budget` tokens."""
     whole = _whole(store, budget)
     if whole is not None:
         return Excerpt(whole, False)
-    words = rank.terms(query)
     tables = store.catalog.tables
-    related = any(map(_is_relation, tables))
-    weights = _weights(tables, related, words)
-    ranked = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
-    lines: list[_Line] = []
-    for i in sorted(ranked[:_DETAILED]):
-        if _is_source(tables[i], related):
-            lines += _source_lines(tables[i], i, weights[i])
-        else:
-            lines += _table_lines(store, tables[i], i, weights[i], words)
-    rest = sorted(ranked[_DETAILED:])
-    return Excerpt(_fit(lines, tables, rest, budget), True)
+    words = rank.terms(f"{query} {_slim(store)}")
+    weights = _weights(tables, words)
+    ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
+    detailed = [i for i in ranked[:_DETAILED] if not tables[i].source]
+    named = [i for i in ranked[:_DETAILED] if tables[i].source]
+    pending = [i for i in ranked if i not in detailed]
+    views = [_table_view(store, tables[i], i, weights[i], words, budget) for i in detailed]
+    best = _fit(_lines(views, named, tables, weights, _CELLS[0]), tables, _rest(pending, named), budget)
+    while pending and best.unused > budget * _SLACK:
+        taken = pending.pop(0)
+        named = [i for i in named if i != taken]
+        views.append(_table_view(store, tables[taken], taken, weights[taken], words, budget))
+        best = _fit(_lines(views, named, tables, weights, _CELLS[0]), tables, _rest(pending, named), budget)
+    for shorter, limit in pairwise(_CELLS):
+        if best.unused <= budget * _SLACK or not any(view.cuts(shorter) for view in views):
+            break
+        longer = _fit(_lines(views, named, tables, weights, limit), tables, _rest(pending, named), budget)
+        if longer.lines < best.lines:
+            break
+        best = longer
+    return Excerpt(best.text, True)
+
+
+def _lines(
+    views: Sequence[_TableView], named: Sequence[int], tables: Sequence[Table], weights: Sequence[float], limit: int
+) -> list[_Line]:
+    lines = [line for view in views for line in view.lines(limit)]
+    return lines + [line for i in named for line in _source_lines(tables[i], i, weights[i])]
+
+
+def _rest(pending: Sequence[int], named: Sequence[int]) -> list[int]:
+    return sorted(i for i in pending if i not in named)
+
+
+def _slim(store: Datastore) -> str:
+    """The text of what stands alone (H17): the fields of tables of one row."""
+    texts = []
+    for table in store.catalog.tables:
+        columns = [quote(c.name) for c in told(table) if c.type == "VARCHAR"][:20]
+        if table.rows == 1 and columns and table.kind == "base" and not free_text(table):
+            ((text,),) = store.fetch(f"SELECT left(concat_ws(' ', {', '.join(columns)}), 400) FROM {quote(table.name)}")
+            texts.append(text)
+        if len(texts) == 4:
+            break
+    return " ".join(texts)
 
 
 def _whole(store: Datastore, budget: int) -> str | None:
     """All data in its cheapest lossless form, or None where that is over the budget."""
-    sections = []
-    for document in store.documents:
-        if len(document.text) > budget * 24 + 4096:
+    sections, number = [], 0
+    for source in store.sources:
+        if len(source.text) > budget * 24 + 4096:
             return None
-        forms = [document.text.strip()]
-        if document.parts and all(part.syntax in ("json", "python") for part in document.parts):
-            compact = "\n".join(dump_readable(part.value) for part in document.parts)
-            forms.append(f"{document.prose.strip()}\n{compact}" if document.prose.strip() else compact)
+        forms = [source.text.strip()]
+        if source.syntaxes and set(source.syntaxes) <= {"json", "python"}:
+            values = map(store.reconstruct, range(number, number + len(source.syntaxes)))
+            compact = "\n".join(map(dump_readable, values))
+            forms.append(f"{source.prose.strip()}\n{compact}" if source.prose.strip() else compact)
+        number += len(source.syntaxes)
         best = min(forms, key=count_tokens)
-        sections.append(f"{document.name}:\n{best}" if document.name and len(store.documents) > 1 else best)
+        sections.append(f"{source.name}:\n{best}" if source.name and len(store.sources) > 1 else best)
     text = "\n\n".join(sections)
     return text if count_tokens(text) <= budget else None
 
@@ -126,126 +199,42 @@ def dump_readable(value: Any) -> str:
         return dump(value)
 
 
-def _weights(tables: Sequence[Table], related: bool, words: Sequence[str]) -> list[float]:
+def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
     """How much each table matters: by size, by the question's words in its names, relations before their source."""
     weights = []
     for table in tables:
         weight = 1.0 + math.log1p(table.rows)
-        if _is_relation(table) or _is_free_text(table):
+        if table.kind == "relation" or free_text(table):
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if _is_source(table, related):
+        if table.source:  # its content is (most likely) told again, and better, by the telemetry relations
             weight *= 0.15
         weights.append(weight)
     return weights
 
 
-def _is_relation(table: Table) -> bool:
-    return table.kind == "relation"
-
-
-def _is_source(table: Table, related: bool) -> bool:
-    """Whether the table's content is (most likely) told again, and better, by the telemetry relations."""
-    return related and not _is_relation(table) and not _is_free_text(table)
-
-
-def _is_free_text(table: Table) -> bool:
-    return [column.name for column in table.columns] == ["_row_id", "line", "text", "template"]
-
-
-def _source_lines(table: Table, index: int, weight: float) -> Iterator[_Line]:
+def _source_lines(table: Table, index: int, weight: float) -> Iterable[_Line]:
     """A table that telemetry relations were made from: its columns are named, its rows are not shown twice."""
-    names = [quote(column.name) for column in table.columns if not _structural(column)]
+    names = [quote(column.name) for column in told(table)]
     more = f", ... ({len(names) - 40} more)" if len(names) > 40 else ""
-    yield _Line(index, 0, 0, 500.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
-    yield _Line(index, 1, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
+    yield _Line(index, _HEAD, 0, 500.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
+    yield _Line(index, _COLUMNS, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
 
 
 def _join(table: Table) -> str:
-    path = f" (from {table.path})" if table.path != "$" else ""
+    path = f" (from {table.path})" if table.path not in ("$", "lines") else ""
     return path + (f", parent_{table.parent} = {table.parent}._id" if table.parent else "")
 
 
-def _structural(column: Column) -> bool:
-    return column.path == "" and (column.name in ("_id", "_row_id", "series_idx") or column.name.startswith("parent_"))
-
-
-def _profile(store: Datastore, table: Table) -> list[ColumnView]:
-    columns = [column for column in table.columns if not _structural(column)][:_PROFILED]
-    if not columns or not table.rows:
-        return []
-    name = quote(table.name)
-    parts = []
-    for column in columns:
-        label = quote(column.name)
-        numeric, nested = _NUMERIC.fullmatch(column.type), column.type.endswith("[]")
-        finite = f" FILTER (isfinite({label}::DOUBLE))" if numeric else ""
-        mean = f"avg({label}::DOUBLE){finite}" if numeric else "NULL"
-        odd = f"count(*) FILTER (NOT isfinite({label}::DOUBLE))" if numeric else "0"
-        low, high = ("NULL" if nested else _text(f"{edge}({label}){finite}", column) for edge in ("min", "max"))
-        parts.append(f"count(DISTINCT {label}), count({label}), {low}, {high}, {mean}, {odd}")
-    (figures,) = store.fetch(f"SELECT {', '.join(parts)} FROM {name}")
-    views = []
-    for i, column in enumerate(columns):
-        distinct, filled, low, high, mean, odd = figures[6 * i : 6 * i + 6]
-        label = _text(quote(column.name), column)
-        values: list[tuple[Any, int]] = []
-        samples: list[Any] = []
-        telling = column.name == "template" or (
-            distinct <= 30 and (distinct <= 12 or not _NUMERIC.fullmatch(column.type))
-        )
-        if distinct and telling:
-            values = [
-                (value, count)
-                for value, count in store.fetch(
-                    f"SELECT {label}, count(*) FROM {name} WHERE {quote(column.name)} IS NOT NULL"
-                    " GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 20"
-                )
-            ]
-        elif distinct:
-            some = f"SELECT rowid AS r, {label} AS v FROM {name} WHERE {quote(column.name)} IS NOT NULL"
-            edges = store.fetch(f"({some} ORDER BY r LIMIT 3) UNION (({some} ORDER BY r DESC LIMIT 2)) ORDER BY 1")
-            samples = [value for _, value in edges]
-        views.append(
-            ColumnView(column, distinct, table.rows - filled, low, high, mean, odd, tuple(values), tuple(samples))
-        )
-    return views
-
-
-def _text(expression: str, column: Column) -> str:
-    """SQL that shows a value as JSON-like text: times to the digit, everything else as it is."""
-    return f"({expression})::VARCHAR" if "TIME" in column.type or "DATE" in column.type else expression
-
-
-def _table_lines(store: Datastore, table: Table, index: int, weight: float, words: Sequence[str]) -> Iterator[_Line]:
-    profile = _profile(store, table)
-    yield _Line(index, 0, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}")
-    ranked = sorted(range(len(profile)), key=lambda i: (_column_rank(profile[i], table, words), i))
-    for place, i in enumerate(ranked):
-        line = _column_line(profile[i], table.rows, 20 if place < 8 else 5)
-        yield _Line(index, 1, i, weight * 1.3 / (1 + 0.15 * place), line, 1)
-    example = _example(table, profile, ranked)
-    if example:
-        yield _Line(index, 3, 0, weight * 1.1, example)
-    rows = _row_view(store, table, profile, ranked, words)
-    if rows is None:
-        return
-    yield _Line(index, 2, -1, weight * 1.05, "rowid|" + "|".join(rows.columns))
-    for place, (row, cells) in enumerate(rows.rows):
-        yield _Line(index, 2, row, weight / (1 + 0.12 * place), f"{row}|" + "|".join(cells))
-
-
-def _example(table: Table, profile: list[ColumnView], ranked: list[int]) -> str:
-    """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
-    views = [profile[i] for i in ranked]
-    group = next((view for view in views if 1 < view.distinct <= 50 and view.column.type == "VARCHAR"), None)
-    if group is None or table.rows < 3:
-        return ""
-    number = next((view for view in views if view.numeric and view.distinct > 12), None)
-    label = quote(group.column.name)
-    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
-    return f"SELECT {label}, count(*) AS n{measure} FROM {quote(table.name)} GROUP BY {label} ORDER BY n DESC LIMIT 10"
+def _table_view(
+    store: Datastore, table: Table, index: int, weight: float, words: Sequence[str], budget: int
+) -> _TableView:
+    found = profile(store, table)
+    views = found.views
+    ranked = tuple(sorted(range(len(views)), key=lambda i: (_column_rank(views[i], table, words), i)))
+    averages = tuple(_mean_lines(store, found, ranked, words))
+    return _TableView(index, weight, found, ranked, averages, _row_view(store, found, ranked, words, budget))
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -253,43 +242,137 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
     score = view.nulls / max(1, table.rows) * 4
     if view.distinct <= 1:
         score += 3
-    if view.column.derived and table.kind == "base":
+    if view.column.derived and table.kind == "base" and not view.column.typed:
         score += 0.5
-    if _is_id(view, table.rows):
+    if view.identifier:
         score += 2
-    if view.column.name.startswith("resource_"):
+    if view.column.name.startswith("resource_") and not (_is_dimension(view) and _entity(view) < len(_ENTITIES)):
         score += 2
+    if view.column.name == "line" or (view.column.name == "template" and _once(view)):
+        score += 5
     return score - 6 * bool(set(rank.words(view.column.name)).intersection(words))
 
 
-def _is_id(view: ColumnView, rows: int) -> bool:
-    sample = next((value for value in view.samples if isinstance(value, str)), "")
-    return view.distinct > max(20, rows // 4) and bool(re.fullmatch(r"[0-9a-fA-F-]{12,}|[A-Za-z0-9+/=_-]{20,}", sample))
+_ENTITIES = (
+    "service",
+    "name",
+    "namespace",
+    "instance",
+    "pod",
+    "host",
+    "metric",
+    "resource",
+    "container",
+    "node",
+    "job",
+)
 
 
-def _column_line(view: ColumnView, rows: int, most: int) -> str:
+def _entity(view: ColumnView) -> int:
+    """How much a small dimension reads like who or what the rows are about: lower is more."""
+    if view.column.name == SERIES:
+        return -1
+    named = set(rank.words(view.column.name))
+    return next((i for i, word in enumerate(_ENTITIES) if word in named), len(_ENTITIES))
+
+
+def _mean_lines(store: Datastore, found: Profile, ranked: Sequence[int], words: Sequence[str]) -> Iterable[str]:
+    """`mean of value by service: ...` for the likeliest measures and dimensions."""
+    views = [found.views[i] for i in ranked]
+    groups = [view for view in views if _is_dimension(view) and view.distinct * 3 <= view.rows]
+    groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), _entity(view)))
+    groups = list({view.values: view for view in reversed(groups)}.values())[::-1]  # two columns may say the same
+    measures = [view for view in views if _is_measure(view)]
+    for group in groups[:2]:
+        parent, label = "", group.column.name
+        if label == SERIES:
+            parent, label = _series_name(store, found.table)
+        by = f"{quote(parent)}.{quote(label)}" if parent else quote(label)
+        for measure in measures[:2]:
+            averages = means(store, found.table, label, measure.column, parent)
+            said = ", ".join(f"{_show(name, 40)} {mean:.6g}" for name, mean in averages)
+            yield f"- mean {quote(measure.column.name)} by {by}: {said}"
+
+
+def _series_name(store: Datastore, table: Table) -> tuple[str, str]:
+    """The parent table and its column that names the series, or no table and their number."""
+    parent = store.catalog.table(table.parent or "")
+    texts = [c.name for c in parent.columns if c.type == "VARCHAR" and not c.derived] if parent is not None else []
+    named = [name for name in texts if name == "_key" or set(rank.words(name)).intersection(_ENTITIES)]
+    return (table.parent or "", named[0]) if named else ("", SERIES)
+
+
+def _is_dimension(view: ColumnView) -> bool:
+    """Whether a column has few values, all of them known, that can part the rows."""
+    return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
+
+
+def _is_measure(view: ColumnView) -> bool:
+    """Whether averages of a column say anything: no ids, positions, or times."""
+    if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
+        return False
+    return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)
+
+
+def _example(found: Profile, ranked: Sequence[int]) -> str:
+    """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
+    views = [found.views[i] for i in ranked]
+    group = next((view for view in views if 1 < view.distinct <= 50 and view.column.type == "VARCHAR"), None)
+    if group is None or found.table.rows < 3:
+        return ""
+    number = next(filter(_is_measure, views), None)
+    label = quote(group.column.name)
+    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
+    table = quote(found.table.name)
+    return f"SELECT {label}, count(*) AS n{measure} FROM {table} GROUP BY {label} ORDER BY n DESC LIMIT 10"
+
+
+def _constant(view: ColumnView) -> str:
+    return f"{quote(view.column.name)} = {_show(_only(view))}" if view.distinct else ""
+
+
+def _empty(view: ColumnView) -> str:
+    return "" if view.distinct else quote(view.column.name)
+
+
+def _only(view: ColumnView) -> Any:
+    return view.values[0][0] if view.values else view.low
+
+
+def _column_line(view: ColumnView, most: int) -> str:
     head = f"- {quote(view.column.name)} {view.column.type}"
     nulls = f", {view.nulls:,} empty" if view.nulls else ""
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
     if view.distinct == 0:
         return f"{head}: all empty"
     if view.distinct == 1:
-        only = view.values[0][0] if view.values else view.low
-        return f"{head} = {_show(only)}{nulls}"
+        return f"{head} = {_show(_only(view))}{nulls}"
     span = "" if view.low is None else f"{_show(view.low)}..{_show(view.high)}"
-    mean = "" if view.mean is None else f", mean {view.mean:.6g}"
-    if view.values:
-        named = [f"{_show(value)} {count:,}" for value, count in view.values[:most]]
+    mean = "" if view.mean is None or view.column.name == SERIES else f", mean {view.mean:.6g}"
+    if view.values and not _once(view):
+        counts = {count for _, count in view.values}
+        each = f", {counts.pop():,} rows each" if len(counts) == 1 and view.complete else ""
+        named = [_show(value) if each else f"{_show(value)} {count:,}" for value, count in view.values[:most]]
         more = f", ... ({view.distinct - len(named):,} more)" if view.distinct > len(named) else ""
-        return f"{head}: {view.distinct} values{mean}{nulls}: {', '.join(named)}{more}"
+        return f"{head}: {view.distinct} values{each}{mean}{nulls}: {', '.join(named)}{more}"
     edge = ""
-    filled = rows - view.nulls
-    if len(view.samples) == 5 and filled > 5 and "TIME" not in view.column.type:
+    filled = view.rows - view.nulls
+    if len(view.samples) == 5 and filled > 5 and not view.time and view.step is None:
         first, last = ([_show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
         edge = f": {', '.join(first)}, ... ({filled - 5:,} more), {', '.join(last)}"
-    if not view.numeric and "TIME" not in view.column.type:
+    if not view.numeric and not view.time:
         span = ""
-    return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{mean}{nulls}{edge}"
+    step = ""
+    if view.step is not None:
+        unit = " s" if view.time else ""
+        step = f", every {view.step.size:g}{unit}" + (f" but for {view.step.gaps} gaps" if view.step.gaps else "")
+        mean = ""
+    return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{step}{mean}{nulls}{edge}"
+
+
+def _once(view: ColumnView) -> bool:
+    """Whether a column's values are long and each stands in one row, so that the rows say it all."""
+    return all(count == 1 for _, count in view.values) and any(len(value) > 40 for value, _ in view.values)
 
 
 def _show(value: Any, limit: int = 60) -> str:
@@ -306,102 +389,146 @@ def _show(value: Any, limit: int = 60) -> str:
 
 
 def _row_view(
-    store: Datastore, table: Table, profile: list[ColumnView], ranked: list[int], words: Sequence[str]
+    store: Datastore, found: Profile, ranked: Sequence[int], words: Sequence[str], budget: int
 ) -> RowView | None:
     """The rows worth showing, best first."""
-    if table.rows == 1:
+    table, views = found.table, found.views
+    if table.rows <= 1:
         return None  # the column views say it all
     keep = [
         i
         for i in ranked
-        if profile[i].distinct > 1
-        and not (_is_id(profile[i], table.rows) and len(profile) > 6)
-        and profile[i].column.name != "template"  # the text itself is shown
+        if views[i].distinct > 1
+        and not views[i].identifier
+        and views[i].column.name != "template"  # the text itself is shown
     ]
-    picked = sorted(keep[:_ROW_COLUMNS])
+    ids = [i for i in ranked if views[i].identifier][:_IDS]
+    picked = sorted(keep[:_ROW_COLUMNS]) + sorted(ids)
     if not picked:
         return None
-    order = _candidates(store, table, profile, words)
+    order = _candidates(store, found, words, budget)
     same_day = {
-        i: view.low[:10]
-        for i, view in enumerate(profile)
-        if "TIMESTAMP" in view.column.type and view.low and view.low[:10] == view.high[:10]
+        i: view.low[:10] for i, view in enumerate(views) if view.time and view.low and view.low[:10] == view.high[:10]
     }
-    labels = [_text(quote(profile[i].column.name), profile[i].column) for i in picked]
     wanted = ", ".join(map(str, order))
     fetched = {
         row[0]: row[1:]
-        for row in store.fetch(f"SELECT rowid, {', '.join(labels)} FROM {quote(table.name)} WHERE rowid IN ({wanted})")
+        for row in store.fetch(
+            f"SELECT rowid, {', '.join(shown(views[i].column) for i in picked)} FROM {quote(table.name)}"
+            f" WHERE rowid IN ({wanted})"
+        )
     }
     seen: dict[str, int] = {}
-    first: list[tuple[int, tuple[str, ...]]] = []
-    later: list[tuple[int, tuple[str, ...]]] = []
-    for row in order:
+    rows: list[tuple[int, float, tuple[Any, ...]]] = []
+    for row, share in order.items():
+        usual = share <= _USUAL
         cells = tuple(
-            _show(value[11:] if i in same_day and isinstance(value, str) else value, _CELL)
+            _CUT
+            if usual and i in ids and len(picked) > len(ids)
+            else value[11:]
+            if i in same_day and isinstance(value, str)
+            else value
             for i, value in zip(picked, fetched[row], strict=True)
         )
-        template = re.sub(MASK, "#", "|".join(cells))
-        seen[template] = seen.get(template, 0) + 1
-        (first if seen[template] <= _PER_TEMPLATE else later).append((row, cells))
-    columns = tuple(
-        f"{profile[i].column.name} ({same_day[i]})" if i in same_day else profile[i].column.name for i in picked
-    )
-    return RowView(columns, tuple(first + later))
+        if not usual:
+            template = re.sub(MASK, "#", "|".join(_show(cell, _CELLS[0]) for cell in cells))
+            seen[template] = seen.get(template, 0) + 1
+            share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8
+        rows.append((row, share, cells))
+    names = (views[i].column.name for i in picked)
+    columns = tuple(f"{name} ({same_day[i]})" if i in same_day else name for i, name in zip(picked, names, strict=True))
+    return RowView(columns, tuple(sorted(rows, key=lambda row: -row[1])))
 
 
-def _candidates(store: Datastore, table: Table, profile: list[ColumnView], words: Sequence[str]) -> list[int]:
-    """Row numbers in the order in which they deserve a place: rare, asked for, first and last, then evenly spread."""
-    rows = table.rows
-    name = quote(table.name)
-    small = [view for view in profile if 2 <= view.distinct <= min(50, max(2, rows // 4))]
-    categories = [quote(view.column.name) for view in small if not view.column.type.endswith("[]")][:12]
-    texts = [
-        quote(view.column.name)
-        for view in profile
-        if view.column.type == "VARCHAR" and view.distinct > 50 and not _is_id(view, rows)
-    ][:3]
-    numbers = [quote(view.column.name) for view in profile if view.numeric and view.distinct > 12][:8]
+def _candidates(store: Datastore, found: Profile, words: Sequence[str], budget: int) -> dict[int, float]:
+    """Row numbers with the share of the table's weight that each deserves: rare, asked for, first, last, spread."""
+    rows = found.table.rows
+    rare = _rare(store, found)
+    asked = _asked(store, found.table, words)
+    shares: dict[int, float] = {}
+    for place, (row, score) in enumerate(rare):
+        shares[row] = min(1.1, 0.35 + score / 8) / (1 + 0.02 * place)
+    for place, row in enumerate(asked):
+        shares[row] = max(shares.get(row, 0.0), 0.9 / (1 + 0.1 * place))
+    for place, row in enumerate((0, rows - 1, 1, rows - 2)):
+        if 0 <= row < rows:
+            shares[row] = max(shares.get(row, 0.0), 1.0 if place < 2 else 0.3)
+    for place, row in enumerate(_spread(rows, budget // 6)):
+        shares.setdefault(row, _USUAL / (1 + place / 1000))
+    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _spread(rows: int, most: int) -> list[int]:
+    """Rows evenly spread over a table, those of a smaller `most` being the first of a larger one (van der Corput)."""
+    if rows <= most:
+        return list(range(rows))
+    found: dict[int, None] = {}
+    for k in range(most):
+        found[int(int(f"{k:032b}"[::-1], 2) / 2**32 * rows)] = None
+    return list(found)
+
+
+def _rare(store: Datastore, found: Profile) -> list[tuple[int, float]]:
+    """(row, surprise) of the rows that stand out, most first."""
+    table, views = found.table, found.views
+    categories: dict[str, dict[str, float]] = {}
+    for view in views:
+        if not view.complete or view.nested or view.rows < 8:
+            continue
+        scores = {value: rank.surprise(view.rows - view.nulls, view.distinct, count) for value, count in view.values}
+        telling = {value: score for value, score in scores.items() if score > 0.7}
+        if telling:
+            categories[quote(view.column.name)] = telling
+    texts = [view for view in views if view.column.type == "VARCHAR" and view.distinct > 12 and not view.identifier]
+    if any(view.column.name == "template" for view in texts):
+        texts = [view for view in texts if view.column.name == "template"]
+    texts = [view for view in texts if not view.complete][:3]
     series: list[str] = []
     size = 1
-    for view in sorted(small, key=lambda view: (view.column.name not in ("name", "service", "metric"), view.distinct)):
-        if view.column.type == "VARCHAR" and size * view.distinct * 8 <= rows and len(series) < 3:
+    for view in sorted(filter(_is_dimension, views), key=lambda view: (_entity(view), view.distinct)):
+        if size * view.distinct * 8 <= table.rows and len(series) < 3:
             series.append(quote(view.column.name))
             size *= view.distinct
-    rare = [
-        row
-        for row, score in store.fetch(
-            f"{rank.rarity(name, categories, texts, numbers, series, MASK)} LIMIT {_CANDIDATES}"
-        )
-        if score and score > 0
-    ]
-    asked = _asked(store, table, words)
-    edges = [row for row in (0, rows - 1, 1, rows - 2) if 0 <= row < rows]
-    step = max(1, rows // (2 * _CANDIDATES))
-    spread = list(range(0, rows, step))
-    order: list[int] = edges[:2]
-    for i in range(max(len(rare), len(asked))):
-        order += rare[i : i + 1] + asked[i : i + 1]
-    return list(dict.fromkeys(order + edges + spread))
+    measures = [quote(view.column.name) for view in views if _is_measure(view)][:8]
+    statement = rank.rarity(
+        quote(table.name), categories, [quote(view.column.name) for view in texts], measures, series, MASK
+    )
+    return [(row, score) for row, score in store.fetch(f"{statement} LIMIT {_RARE}") if score and score > 0.5]
 
 
 def _asked(store: Datastore, table: Table, words: Sequence[str]) -> list[int]:
     """Rows by BM25 against the question; rows that share no word with it score nothing and are not read."""
-    columns = [quote(c.name) for c in table.columns if c.type.startswith("VARCHAR") and not _structural(c)][:40]
+    columns = [quote(c.name) for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)][:40]
     if not columns or not words:
         return []
     text = f"concat_ws(' ', {', '.join(f'{column}::VARCHAR' for column in columns)})"
-    pattern = "|".join(re.escape(word).replace("'", "''") for word in words)
+    pattern = "|".join(map(_whole_word, words))
     found = store.fetch(
-        f"SELECT rowid, left({text}, 2000) FROM {quote(table.name)}"
-        f" WHERE regexp_matches({text}, '{pattern}', 'i') ORDER BY rowid LIMIT 2000"
+        f"SELECT r, s FROM (SELECT rowid AS r, left({text}, 2000) AS s FROM {quote(table.name)}"
+        f" WHERE regexp_matches({text}, '{pattern}', 'i')) ORDER BY"
+        f" len(list_distinct(regexp_extract_all(lower(s), '{pattern.lower()}'))) DESC, r LIMIT 1000"
     )
     scores = rank.bm25(words, [text for _, text in found])
     best = sorted(range(len(found)), key=lambda i: (-scores[i], found[i][0]))
-    return [found[i][0] for i in best[:_CANDIDATES] if scores[i] > 0]
+    return [found[i][0] for i in best[:_RARE] if scores[i] > 0]
 
 
-def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> str:
+@dataclass(frozen=True)
+class _Fitted:
+    """A text that fits: how many lines it has of those that wanted in, and the tokens that stayed unused."""
+
+    text: str
+    lines: int
+    unused: int
+
+
+def _whole_word(word: str) -> str:
+    """A pattern for a word that is no part of a longer one; scripts without blanks have no such bounds."""
+    escaped = re.escape(word).replace("'", "''")
+    return rf"\b{escaped}\b" if word.isascii() else escaped
+
+
+def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> _Fitted:
     """The lines of highest priority that fit, in reading order, with the counts of what was left out."""
     for line in lines:
         line.cost = count_tokens(line.text) + 1
@@ -411,16 +538,17 @@ def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: i
     most = _names_that_fit(tables, range(len(tables)), budget // 3)
     spent = count_tokens(_others(tables, rest, most)) + 20
     for line in lines:
-        extra = 9 if line.section == 0 else 0  # a header may need a marker of cut rows and columns
-        if (line.section == 0 or line.table in headed) and spent + line.cost + extra <= budget:
+        extra = 9 if line.section == _HEAD else 0  # a header may need a marker of cut rows and columns
+        if (line.section == _HEAD or line.table in headed) and spent + line.cost + extra <= budget:
             kept.append(line)
             spent += line.cost + extra
-            if line.section == 0:
+            if line.section == _HEAD:
                 headed.add(line.table)
     while True:
         text = _assemble(kept, lines, tables, rest, most)
-        if count_tokens(text) <= budget or not (kept or most):
-            return text
+        cost = count_tokens(text)
+        if cost <= budget or not (kept or most):
+            return _Fitted(text, len(kept), budget - cost)
         if kept:
             kept.pop()
         else:
@@ -448,21 +576,20 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
         by_table.setdefault(line.table, []).append(line)
     for index in sorted(by_table):
         group = sorted(by_table[index], key=lambda line: (line.section, line.order))
-        out += [line.text for line in group if line.section == 0]
-        out += [line.text for line in group if line.section == 1]
-        total = sum(not _structural(column) for column in tables[index].columns)
-        hidden = total - sum(line.columns for line in group)
-        if hidden:
+        out += [line.text for line in group if line.section in (_HEAD, _COLUMNS)]
+        hidden = len(told(tables[index])) - sum(line.columns for line in group)
+        if hidden > 0:
             out.append(f"... ({hidden} more columns)")
-        rows = [line.text for line in group if line.section == 2]
-        shown = max(0, len(rows) - 1)
-        if shown:
+        out += [line.text for line in group if line.section == _MEANS]
+        rows = [line.text for line in group if line.section == _ROWS]
+        shown_rows = max(0, len(rows) - 1)
+        if shown_rows:
             out += rows
-        left = tables[index].rows - shown
+        left = tables[index].rows - shown_rows
         if left and tables[index].rows > 1:
             out.append(f"... ({left:,} more rows)")
     missing = sorted({line.table for line in lines} - set(by_table)) + rest
-    examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == 3]
+    examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == _QUERY]
     if missing:
         out.append(_others(tables, missing, most))
     if examples:
@@ -470,4 +597,4 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
     return "\n".join(out)
 
 
-__all__ = ["ColumnView", "Excerpt", "RowView", "excerpt"]
+__all__ = ["Excerpt", "RowView", "excerpt"]

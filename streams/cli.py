@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 worker_app = typer.Typer(help="Run one worker of the pipeline (settings: HYVE_* variables).", no_args_is_help=True)
 topics_app = typer.Typer(help="Create or list the pipeline's topics.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure HYVE on this machine.", no_args_is_help=True)
 
 
 @app.callback(invoke_without_command=True)
@@ -35,6 +36,7 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 app.add_typer(worker_app, name="worker")
 app.add_typer(topics_app, name="topics")
+app.add_typer(bench_app, name="bench")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 StopWithStdin = Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)]
@@ -115,6 +117,44 @@ def topics_list(json_: Json = False) -> None:
         typer.echo(f"no topics of HYVE at {loaded.bootstrap_servers}; `hyve topics create` makes them")
     for name, partitions in found.items():
         typer.echo(f"{name:<24} {partitions} partitions")
+
+
+class Peer(StrEnum):
+    """Packages that the views can be compared with."""
+
+    HEADROOM = "headroom"
+
+
+@bench_app.command("views")
+def bench_views(
+    folder: Annotated[
+        str, typer.Argument(help="A folder of machine data, or a file; without one inputs are made.")
+    ] = "",
+    budget: Annotated[int, typer.Option("--budget", "-b", help="Most o200k tokens of the whole prompt.")] = 4000,
+    only: Annotated[list[str], typer.Option(help="Only inputs whose name starts so. May be repeated.")] = [],  # noqa: B006
+    rows: Annotated[int, typer.Option(help="Rows of each input that is made.")] = 5000,
+    seed: Annotated[int, typer.Option(help="Varies the inputs that are made.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each input; the median counts.")] = 5,
+    compare: Annotated[Peer | None, typer.Option(help="Run this package on the same inputs too.")] = None,
+    headroom_python: Annotated[str, typer.Option(help="An interpreter that has headroom-ai installed.")] = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    json_: Json = False,
+) -> None:
+    """Measure the views: tokens, what is shown of what must be, milliseconds, memory."""
+    from streams import bench
+
+    form = "json" if json_ else "markdown" if markdown else "table"
+    bench.views(
+        folder,
+        budget=budget,
+        only=only,
+        rows=rows,
+        seed=seed,
+        runs=runs,
+        compare=compare is not None,
+        headroom_python=headroom_python,
+        form=form,
+    )
 
 
 def _mount_local() -> None:

@@ -1,18 +1,32 @@
 """Telemetry formats that HYVE knows: parsed values in, rows of named relations out (R26, R27).
 
 Rules:
-- One small file for each format, each with `recognise(value) -> Relations | None`: cheap to say no, never
-  raises, never changes the value. Adding a format is a file and a line in `telemetry.RECOGNISERS`.
-- The same relation has the same keys whatever format it came from: `spans`, `log_records`, `metric_points`,
-  `alerts`; missing values are None.
-- Keys of `TIME_KEYS` hold epoch nanoseconds (int or None).
+- One small file for each format, each with a `recognise(value) -> Relations | None`, which never raises and never
+  changes the value, decorated with the keys that it needs (`recogniser.needs`). Adding a format is a file and a line in
+  `telemetry.RECOGNISERS`; one whose records mean something only together is a `Stream` in `telemetry.STREAMS`.
+- The same relation has the same keys whatever format it came from: `spans`, `span_events`, `span_links`, `log_records`,
+  `metric_points`, `alerts`; missing values are None. `container_logs` has the fields of the lines themselves.
+- The keys of `TIME_KEYS`, in the row itself and not in the objects inside it, hold epoch nanoseconds (int or None).
+- Rows may share the objects in them: readers must not change them.
 """
 
 from __future__ import annotations
 
+from hyve.formats.recogniser import Found
 from hyve.formats.scalars import Relations, Row
-from hyve.formats.telemetry import RECOGNISERS, Record, records, relations
+from hyve.formats.telemetry import RECOGNISERS, Record, find, records, relations, text_relations
 
-__all__ = ["RECOGNISERS", "TIME_KEYS", "Record", "Relations", "Row", "records", "relations"]
+__all__ = [
+    "RECOGNISERS",
+    "TIME_KEYS",
+    "Found",
+    "Record",
+    "Relations",
+    "Row",
+    "find",
+    "records",
+    "relations",
+    "text_relations",
+]
 
 TIME_KEYS = frozenset({"time", "end_time"})

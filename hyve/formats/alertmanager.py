@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, Row, compact, dicts, mapping, rfc3339_ns, service_of, text
 
 _ENVELOPE = frozenset({"receiver", "groupLabels", "commonLabels"})
@@ -18,18 +19,19 @@ _SUMMARIES = ("summary", "description", "message")
 _STATES = {"active": "firing", "alerting": "firing", "ok": "resolved"}
 
 
+@needs(*(f"alerts {key}" for key in sorted(_ENVELOPE)), "evalMatches ruleName", "labels startsAt")
 def recognise(value: Any) -> Relations | None:
     """Rows of `alerts`, or None where the value is no alert message."""
     if type(value) is dict:
         alerts = value.get("alerts")
         if type(alerts) is list and not _ENVELOPE.isdisjoint(value):
             shared = mapping(value.get("commonAnnotations"))
-            return {"alerts": [_row(alert, shared) for alert in dicts(alerts)]}
+            return {"alerts": [alert_row(alert, shared) for alert in dicts(alerts)]}
         if type(value.get("evalMatches")) is list and "ruleName" in value:
             return {"alerts": [_legacy(value)]}
-        return {"alerts": [_row(value, {})]} if _is_alert(value) else None
+        return {"alerts": [alert_row(value, {})]} if _is_alert(value) else None
     if type(value) is list and value and _is_alert(value[0]):
-        return {"alerts": [_row(alert, {}) for alert in dicts(value) if _is_alert(alert)]}
+        return {"alerts": [alert_row(alert, {}) for alert in dicts(value) if _is_alert(alert)]}
     return None
 
 
@@ -37,7 +39,8 @@ def _is_alert(value: Any) -> bool:
     return type(value) is dict and type(value.get("labels")) is dict and "startsAt" in value
 
 
-def _row(alert: dict[str, Any], shared: dict[str, Any]) -> Row:
+def alert_row(alert: dict[str, Any], shared: dict[str, Any]) -> Row:
+    """The row of one alert with `labels`, `annotations`, `startsAt` and `status`; `shared` are further annotations."""
     labels = mapping(alert.get("labels"))
     annotations = {**shared, **mapping(alert.get("annotations"))}
     state = alert.get("status")
@@ -51,7 +54,7 @@ def _row(alert: dict[str, Any], shared: dict[str, Any]) -> Row:
         "service": service_of(labels),
         "severity": text(labels.get("severity")),
         "summary": next((text(annotations[key]) for key in _SUMMARIES if annotations.get(key)), ""),
-        "fingerprint": text(alert.get("fingerprint")) or _fingerprint(labels),
+        "fingerprint": text(alert.get("fingerprint")) or fingerprint_of(labels),
         "labels": labels,
         "annotations": annotations,
     }
@@ -73,12 +76,13 @@ def _legacy(value: dict[str, Any]) -> Row:
         "service": service_of(labels),
         "severity": text(labels.get("severity")),
         "summary": text(value.get("message") or value.get("title")),
-        "fingerprint": _fingerprint(labels),
+        "fingerprint": fingerprint_of(labels),
         "labels": labels,
         "annotations": {"message": text(value.get("message")), "title": text(value.get("title"))},
     }
 
 
-def _fingerprint(labels: dict[str, Any]) -> str:
+def fingerprint_of(labels: dict[str, Any]) -> str:
+    """What labels give as fingerprint, whatever their order."""
     pairs = compact(sorted((str(key), text(inner)) for key, inner in labels.items()))
     return hashlib.sha256(pairs.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,67 +1,217 @@
-"""Kubernetes objects (`kubectl get -o json`, watch events, single objects) as rows of `pods` and `kubernetes_events`.
+"""Kubernetes objects (`kubectl get -o json`, watch events, single objects, bare lists) as rows of `pods`, `containers`,
+`kubernetes_events` and `kubernetes_objects`.
 
-Rules: pods and events only; other kinds stay what the store makes of them. Items without a kind take that of their
-list, and what has container statuses is a pod. `service` is the pod's application: its label, else the owner's name
-without the hash, else its own name.
+Rules:
+- Items without a kind take that of their list, and what has container statuses is a pod. Every other object with a
+  kind and a name, and an API version, spec or status, is a row of `kubernetes_objects`.
+- `service` is the application: a label, else the owner's name without what controllers append, else the own name.
+- Quantities (`10m`, `16419384Ki`) are numbers: cores, and bytes.
+- A condition is bad where it says False or Unknown of what should be (Ready, Available) or True of what shouldn't
+  (Degraded, MemoryPressure). `ready` is None where no condition says anything of it.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, rfc3339_ns, text
+from hyve.formats.recogniser import needs
+from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, service_of, text
 
 _LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance", "component")
-_HASH = re.compile(r"-[a-f0-9]{6,10}$")
-_POD_HASH = re.compile(r"(-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
+# The letters that Kubernetes makes names of, so that they spell nothing.
+_REPLICA = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})-[a-z0-9]{5}\Z")
+_RANDOM = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,4})\Z")
+_HASH = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})\Z")
+_GOOD = frozenset({"Ready", "Available", "Established", "Healthy", "Complete", "Initialized", "ContainersReady"})
+_BAD = frozenset(
+    {"Degraded", "Failing", "Failed", "ReplicaFailure", "Stalled", "MemoryPressure", "DiskPressure", "PIDPressure"}
+    | {"NetworkUnavailable", "OutOfDisk"}
+)
+_QUANTITY = re.compile(r"([+-]?[0-9.]{1,30}(?:[eE][+-]?[0-9]{1,3})?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?", re.ASCII)
+_UNITS = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "E": 1e18,
+    **{f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", 1)},
+}
 
 
+@needs(
+    "items", "object type", "kind metadata", "kind involvedObject", "kind regarding", "metadata status", "kind status"
+)
 def recognise(value: Any) -> Relations | None:
-    """Rows of `pods` and `kubernetes_events`, or None where the value holds neither."""
+    """The rows of the objects that a value is or lists, or None where it holds none."""
     if type(value) is not dict:
         return None
     kind = value.get("kind")
     if type(value.get("items")) is list and (type(kind) is str or kind is None):
         listed = kind.removesuffix("List") if kind else ""
-        objects = [(text(item.get("kind")) or listed, item) for item in dicts(value["items"])]
+        objects = [(_kind(item) or listed, item) for item in dicts(value["items"])]
     elif type(value.get("object")) is dict and type(value.get("type")) is str:
-        objects = [(text(value["object"].get("kind")), value["object"])]
+        objects = [(_kind(value["object"]), value["object"])]
     else:
-        objects = [(text(kind), value)]
-    result: Relations = {}
+        objects = [(_kind(value), value)]
+    result: Relations = {name: [] for name in ("pods", "containers", "kubernetes_events", "kubernetes_objects")}
     for name, item in objects:
         if name == "Pod" or (not name and "containerStatuses" in mapping(item.get("status"))):
-            result.setdefault("pods", []).append(_pod(item))
-        elif name == "Event" and ("involvedObject" in item or "regarding" in item):
-            result.setdefault("kubernetes_events", []).append(_event(item))
-    return result or None
+            _pod(item, result)
+        elif name == "Event":
+            if "involvedObject" in item or "regarding" in item:
+                result["kubernetes_events"].append(_event(item))
+        elif name and name != "List" and _is_object(item):
+            result["kubernetes_objects"].append(_object(name, item))
+    return {name: rows for name, rows in result.items() if rows} or None
 
 
-def _pod(item: dict[str, Any]) -> Row:
+def _kind(item: dict[str, Any]) -> str:
+    kind = item.get("kind")
+    return kind if type(kind) is str else ""
+
+
+def _is_object(item: dict[str, Any]) -> bool:
+    named = type(mapping(item.get("metadata")).get("name")) is str
+    return named and (type(item.get("apiVersion")) is str or type(item.get("status")) is dict or "spec" in item)
+
+
+def _pod(item: dict[str, Any], result: Relations) -> None:
     meta, spec, status = mapping(item.get("metadata")), mapping(item.get("spec")), mapping(item.get("status"))
-    labels = mapping(meta.get("labels"))
-    containers = dicts(status.get("containerStatuses"))
-    reasons = [
-        text(mapping(mapping(container.get(when)).get(state)).get("reason"))
-        for container in containers
-        for when, state in (("state", "waiting"), ("state", "terminated"), ("lastState", "terminated"))
-    ]
-    owners = [text(owner.get("name")) for owner in dicts(meta.get("ownerReferences"))]
-    label = next((labels[key] for key in _LABELS if type(labels.get(key)) is str and labels[key]), "")
-    service = label or (_HASH.sub("", owners[0]) if owners and owners[0] else "") or text(meta.get("name"))
+    name, namespace = text(meta.get("name")), text(meta.get("namespace"))
+    service = _service(meta, name)
+    about = {"service": service, "namespace": namespace, "pod": name}
+    specs = dicts(spec.get("containers"))
+    started = dicts(status.get("containerStatuses"))
+    containers = _containers(specs, started, about, False)
+    result["pods"].append(
+        {
+            "time": rfc3339_ns(status.get("startTime")) or rfc3339_ns(meta.get("creationTimestamp")),
+            "service": service,
+            "name": name,
+            "namespace": namespace,
+            "node": text(spec.get("nodeName")),
+            "phase": text(status.get("phase")),
+            "ready": bool(started) and all(container.get("ready") is True for container in started),
+            "restarts": sum([row["restarts"] or 0 for row in containers]),
+            "reason": next((row["reason"] for row in containers if row["reason"]), text(status.get("reason"))),
+            "images": ", ".join([text(container.get("image")) for container in specs]),
+            "labels": mapping(meta.get("labels")),
+        }
+    )
+    if "initContainers" in spec or "initContainerStatuses" in status:
+        init = dicts(spec.get("initContainers")), dicts(status.get("initContainerStatuses"))
+        result["containers"] += _containers(*init, about, True)
+    result["containers"] += containers
+
+
+def _containers(
+    specs: list[dict[str, Any]], statuses: list[dict[str, Any]], about: dict[str, Any], init: bool
+) -> list[Row]:
+    """The rows of a pod's containers in the order of its spec, and of those that only its status tells of."""
+    states = {text(status.get("name")): status for status in statuses}
+    rows = [_container(spec, states.pop(text(spec.get("name")), {}), about, init) for spec in specs]
+    return rows + [_container({}, status, about, init) for status in states.values()]
+
+
+def _reason(container: dict[str, Any]) -> str:
+    """Why a container waits or ended, or ended before."""
+    state = mapping(container.get("state"))
+    for ended in (state.get("waiting"), state.get("terminated"), mapping(container.get("lastState")).get("terminated")):
+        if type(ended) is dict and (reason := text(ended.get("reason"))):
+            return reason
+    return ""
+
+
+def _container(spec: dict[str, Any], status: dict[str, Any], about: dict[str, Any], init: bool) -> Row:
+    """What was asked for a container and how it is; either may be missing. Times are those of its present run, of the
+    last one while it waits; reason and exit code those of its last end."""
+    state, last = mapping(status.get("state")), mapping(mapping(status.get("lastState")).get("terminated"))
+    name = next((key for key in ("running", "waiting", "terminated") if type(state.get(key)) is dict), "")
+    now = mapping(state.get(name))
+    run = last if name == "waiting" else now
+    code = integer(now.get("exitCode"))
+    resources = mapping(spec.get("resources"))
+    requests, limits = mapping(resources.get("requests")), mapping(resources.get("limits"))
+    ready = status.get("ready")
     return {
-        "time": rfc3339_ns(status.get("startTime")) or rfc3339_ns(meta.get("creationTimestamp")),
-        "service": service or "unknown",
-        "name": text(meta.get("name")),
+        "time": rfc3339_ns(run.get("startedAt")),
+        "end_time": rfc3339_ns(run.get("finishedAt")),
+        **about,
+        "container": text(spec.get("name")) or text(status.get("name")),
+        "init": init,
+        "image": text(spec.get("image")) or text(status.get("image")),
+        "ready": ready if type(ready) is bool else None,
+        "restarts": integer(status.get("restartCount")),
+        "state": name,
+        "reason": _reason(status),
+        "exit_code": code if code is not None else integer(last.get("exitCode")),
+        "cpu_request": quantity(requests.get("cpu")),
+        "cpu_limit": quantity(limits.get("cpu")),
+        "memory_request": _bytes(requests.get("memory")),
+        "memory_limit": _bytes(limits.get("memory")),
+    }
+
+
+def quantity(value: Any) -> float | None:
+    """A quantity as a number: `10m` is 0.01, `1Ki` is 1024."""
+    if type(value) is str:
+        return _quantity(value) if len(value) <= 40 else None
+    return number(value)
+
+
+@lru_cache(maxsize=1024)
+def _quantity(value: str) -> float | None:
+    match = _QUANTITY.fullmatch(value)
+    amount = number(match[1]) if match else None
+    return None if match is None or amount is None else number(amount * _UNITS.get(match[2] or "", 1))
+
+
+def _bytes(value: Any) -> int | None:
+    amount = quantity(value)
+    return None if amount is None else integer(round(amount))
+
+
+def _service(meta: dict[str, Any], name: str) -> str:
+    labels = mapping(meta.get("labels"))
+    for key in _LABELS:
+        label = labels.get(key)
+        if type(label) is str and label:
+            return label
+    owners = dicts(meta.get("ownerReferences"))
+    return (_HASH.sub("", text(owners[0].get("name"))) if owners else "") or name or "unknown"
+
+
+def _object(kind: str, item: dict[str, Any]) -> Row:
+    meta, spec, status = mapping(item.get("metadata")), mapping(item.get("spec")), mapping(item.get("status"))
+    conditions = {text(said.get("type")): said for said in dicts(status.get("conditions")) if said.get("type")}
+    bad = [
+        said
+        for type_, said in conditions.items()
+        if (type_ in _GOOD and said.get("status") in ("False", "Unknown"))
+        or (type_ in _BAD and said.get("status") == "True")
+    ]
+    said = bad[0] if bad else {}
+    told = not conditions.keys().isdisjoint(_GOOD | _BAD)
+    name = text(meta.get("name"))
+    return {
+        "time": rfc3339_ns(meta.get("creationTimestamp")),
+        "service": _service(meta, name),
+        "kind": kind,
+        "name": name,
         "namespace": text(meta.get("namespace")),
-        "node": text(spec.get("nodeName")),
-        "phase": text(status.get("phase")),
-        "ready": bool(containers) and all(container.get("ready") is True for container in containers),
-        "restarts": sum(integer(container.get("restartCount")) or 0 for container in containers),
-        "reason": next((reason for reason in reasons if reason), text(status.get("reason"))),
-        "images": ", ".join(text(container.get("image")) for container in dicts(spec.get("containers"))),
-        "labels": labels,
+        "ready": not bad if told else None,
+        "reason": text(said.get("reason")),
+        "message": text(said.get("message")),
+        "replicas": integer(spec.get("replicas")),
+        "ready_replicas": integer(status.get("readyReplicas")),
+        "conditions": {type_: text(said.get("status")) for type_, said in conditions.items()},
+        "labels": mapping(meta.get("labels")),
     }
 
 
@@ -70,12 +220,12 @@ def _event(item: dict[str, Any]) -> Row:
     about = mapping(item.get("involvedObject") or item.get("regarding"))
     times = (item.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp", "deprecatedLastTimestamp"))
     time = next((at for at in map(rfc3339_ns, times) if at is not None), rfc3339_ns(meta.get("creationTimestamp")))
-    name = text(about.get("name"))
-    hashed = {"Pod": _POD_HASH, "ReplicaSet": _HASH}.get(text(about.get("kind")))
+    name, kind = text(about.get("name")), text(about.get("kind"))
+    service = application(name) if kind == "Pod" else _HASH.sub("", name) if kind == "ReplicaSet" else name
     return {
         "time": time,
-        "service": (hashed.sub("", name) if hashed else name) or "unknown",
-        "kind": text(about.get("kind")),
+        "service": service or "unknown",
+        "kind": kind,
         "name": name,
         "namespace": text(about.get("namespace")) or text(meta.get("namespace")),
         "type": text(item.get("type")),
@@ -83,3 +233,31 @@ def _event(item: dict[str, Any]) -> Row:
         "message": text(item.get("message") or item.get("note")),
         "count": integer(item.get("count") or mapping(item.get("series")).get("count")),
     }
+
+
+def without_replica(name: str) -> str:
+    """A name without what a Deployment appends to those of its pods: `cart-5d9f7c6b5d-x2x4z` is of `cart`."""
+    return _REPLICA.sub("", name)
+
+
+def application(pod: str) -> str:
+    """A pod's name without what its controllers append: `cart-5d9f7c6b5d-x2x4z`, `cart-x2x4z` and `cart-0` are of
+    `cart`."""
+    stem = _REPLICA.sub("", pod)
+    return (_RANDOM.sub("", pod) if stem == pod else stem) or pod
+
+
+def speaker(about: dict[str, Any]) -> str:
+    """Whose log it is that a log shipper tells of in a record's `kubernetes`: the application that the pod's labels
+    name, else that of the pod's name, else the container, else "unknown"."""
+    if not about:
+        return "unknown"
+    labels = mapping(about.get("labels"))
+    found = service_of({key: inner for key, inner in labels.items() if key not in ("job", "instance", "host", "pod")})
+    if found != "unknown":
+        return found
+    name = about.get("pod_name") or mapping(about.get("pod")).get("name")
+    if type(name) is str and name:
+        return application(name)
+    container = about.get("container_name") or mapping(about.get("container")).get("name")
+    return container if type(container) is str and container else "unknown"

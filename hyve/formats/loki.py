@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.recogniser import needs
 from hyve.formats.scalars import (
     Relations,
     Row,
@@ -20,6 +21,7 @@ from hyve.formats.scalars import (
 )
 
 
+@needs("data", "resultType result", "streams")
 def recognise(value: Any) -> Relations | None:
     """Rows of `log_records`, or None."""
     if type(value) is not dict:

@@ -5,6 +5,8 @@ Rules:
   `resourceSpans`; a `trace` or `result` wrapper; the older `instrumentationLibrary*` lists; snake_case field
   names; attributes as a plain object; a log body that is no AnyValue.
 - A record that can't be read is left out, its neighbours stay. Nothing raises, nothing of the input changes.
+- The events and links of spans are rows of their own (`span_events`, `span_links`), joined by trace and span id. A
+  summary's quantiles are rows of `metric_points` beside the row with its count and sum.
 - Rows of one resource share one `resource` object: readers must not change it.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.recogniser import needs
 from hyve.formats.scalars import (
     Relations,
     Row,
@@ -55,6 +58,7 @@ _POINTS = {
     "exponentialHistogram": "exponential_histogram",
     "summary": "summary",
 }
+_RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
 _SNAKE = {
     "resource_spans": "resourceSpans",
     "resource_logs": "resourceLogs",
@@ -62,6 +66,7 @@ _SNAKE = {
 }
 
 
+@needs("resourceSpans", "resourceLogs", "resourceMetrics", *_SNAKE, "batches", "trace", "result")
 def recognise(value: Any) -> Relations | None:
     """Rows of `spans`, `log_records` and `metric_points`, or None where the value is no OTLP request."""
     if type(value) is not dict:
@@ -80,25 +85,21 @@ def recognise(value: Any) -> Relations | None:
         ):
             traces = None
     logs, metrics = value.get("resourceLogs"), value.get("resourceMetrics")
-    found = {"spans": traces, "log_records": logs, "metric_points": metrics}
-    if not any(type(items) is list for items in found.values()):
+    if not any(type(items) is list for items in (traces, logs, metrics)):
         return None
-    result: Relations = {}
-    for name, items, scopes, older, records, read in (
-        ("spans", traces, "scopeSpans", "instrumentationLibrarySpans", "spans", _span),
-        ("log_records", logs, "scopeLogs", "instrumentationLibraryLogs", "logRecords", _log),
-        ("metric_points", metrics, "scopeMetrics", "instrumentationLibraryMetrics", "metrics", _metric),
+    result: Relations = {name: [] for name in _RELATIONS}
+    for items, scopes, older, records, read in (
+        (traces, "scopeSpans", "instrumentationLibrarySpans", "spans", _span),
+        (logs, "scopeLogs", "instrumentationLibraryLogs", "logRecords", _log),
+        (metrics, "scopeMetrics", "instrumentationLibraryMetrics", "metrics", _metric),
     ):
-        rows: list[Row] = []
         for item in dicts(items):
             resource = attributes(mapping(item.get("resource")).get("attributes"))
             service = service_of(resource)
             for scope in dicts(item.get(scopes) or item.get(older)):
                 for record in dicts(scope.get(records)):
-                    read(record, service, resource, rows)
-        if rows:
-            result[name] = rows
-    return result
+                    read(record, service, resource, result)
+    return {name: rows for name, rows in result.items() if rows}
 
 
 def attributes(items: Any) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def any_value(value: Any, depth: int = 0) -> Any:
     return {key: any_value(inner, depth + 1) for key, inner in value.items()}
 
 
-def _span(span: dict[str, Any], service: str, resource: dict[str, Any], rows: list[Row]) -> None:
+def _span(span: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
     start, end = epoch_ns(span.get("startTimeUnixNano")), epoch_ns(span.get("endTimeUnixNano"))
     own = attributes(span.get("attributes"))
     kind = span.get("kind", 0)
@@ -159,7 +160,8 @@ def _span(span: dict[str, Any], service: str, resource: dict[str, Any], rows: li
     message = text(state.get("message"))
     if status == "error" and not message:
         message = _exception(span.get("events"))
-    rows.append(
+    trace_id, span_id = trace_or_span_id(span.get("traceId")), trace_or_span_id(span.get("spanId"))
+    out["spans"].append(
         {
             "time": start,
             "end_time": end,
@@ -167,8 +169,8 @@ def _span(span: dict[str, Any], service: str, resource: dict[str, Any], rows: li
             "service": service,
             "name": text(span.get("name")),
             "kind": kind,
-            "trace_id": trace_or_span_id(span.get("traceId")),
-            "span_id": trace_or_span_id(span.get("spanId")),
+            "trace_id": trace_id,
+            "span_id": span_id,
             "parent_span_id": trace_or_span_id(span.get("parentSpanId")),
             "status": status,
             "status_message": message,
@@ -177,6 +179,29 @@ def _span(span: dict[str, Any], service: str, resource: dict[str, Any], rows: li
             "resource": resource,
         }
     )
+    for event in dicts(span.get("events")):
+        out["span_events"].append(
+            {
+                "time": epoch_ns(event.get("timeUnixNano")),
+                "service": service,
+                "trace_id": trace_id,
+                "span_id": span_id,
+                "name": text(event.get("name")),
+                "attributes": attributes(event.get("attributes")),
+            }
+        )
+    for link in dicts(span.get("links")):
+        out["span_links"].append(
+            {
+                "time": start,
+                "service": service,
+                "trace_id": trace_id,
+                "span_id": span_id,
+                "linked_trace_id": trace_or_span_id(link.get("traceId")),
+                "linked_span_id": trace_or_span_id(link.get("spanId")),
+                "attributes": attributes(link.get("attributes")),
+            }
+        )
 
 
 def peer_of(own: dict[str, Any], kind: str) -> str | None:
@@ -197,13 +222,13 @@ def _exception(events: Any) -> str:
     return ""
 
 
-def _log(record: dict[str, Any], service: str, resource: dict[str, Any], rows: list[Row]) -> None:
+def _log(record: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
     own = attributes(record.get("attributes"))
     event = record.get("eventName")
     if type(event) is str and event:
         own.setdefault("event.name", event)
     name, rank = severity(record.get("severityText"), record.get("severityNumber"))
-    rows.append(
+    out["log_records"].append(
         {
             "time": epoch_ns(record.get("timeUnixNano")) or epoch_ns(record.get("observedTimeUnixNano")),
             "service": service,
@@ -218,7 +243,7 @@ def _log(record: dict[str, Any], service: str, resource: dict[str, Any], rows: l
     )
 
 
-def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], rows: list[Row]) -> None:
+def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
     name, unit = metric.get("name"), text(metric.get("unit"))
     if type(name) is not str or not name:
         return
@@ -241,12 +266,12 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], rows
                 "attributes": attributes(point.get("attributes")),
                 "resource": resource,
             }
-            rows.append(row)
+            out["metric_points"].append(row)
             for entry in dicts(point.get("quantileValues")) if kind == "summary" else ():
                 quantile, at = number(entry.get("quantile")), number(entry.get("value"))
                 if quantile is not None and at is not None:
                     marked = {**row["attributes"], "quantile": quantile}
-                    rows.append({**row, "value": at, "count": None, "sum": None, "attributes": marked})
+                    out["metric_points"].append({**row, "value": at, "count": None, "sum": None, "attributes": marked})
 
 
 def _camel_keys(value: Any, depth: int = 0) -> Any:

@@ -13,7 +13,10 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
+
+from hyve.strictjson import Pairs
 
 Row = dict[str, Any]
 Relations = dict[str, list[Row]]
@@ -26,15 +29,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 _SEVERITY_WORDS = {
     **{name: name for name in SEVERITIES},
+    "TRC": "TRACE",
     "VERBOSE": "TRACE",
-    "FINE": "DEBUG",
     "FINEST": "TRACE",
+    "FINER": "TRACE",
+    "SILLY": "TRACE",
+    "DBG": "DEBUG",
+    "FINE": "DEBUG",
+    "CONFIG": "DEBUG",
+    "INF": "INFO",
     "INFORMATION": "INFO",
     "INFORMATIONAL": "INFO",
     "NOTICE": "INFO",
+    "SUCCESS": "INFO",
+    "HTTP": "INFO",
+    "WRN": "WARN",
     "WARNING": "WARN",
     "ERR": "ERROR",
     "SEVERE": "ERROR",
+    "FTL": "FATAL",
+    "DPANIC": "FATAL",
     "CRIT": "FATAL",
     "CRITICAL": "FATAL",
     "ALERT": "FATAL",
@@ -42,6 +56,7 @@ _SEVERITY_WORDS = {
     "EMERGENCY": "FATAL",
     "PANIC": "FATAL",
 }
+_FIRST_RANK = {name: 4 * i + 1 for i, name in enumerate(SEVERITIES)}
 
 
 def integer(value: Any) -> int | None:
@@ -60,9 +75,10 @@ def integer(value: Any) -> int | None:
 
 def number(value: Any) -> float | None:
     """A finite float written as a number or as text ("1e3", but not "NaN")."""
-    if type(value) is bool or not isinstance(value, int | float | str):
-        return None
-    if type(value) is str and (len(value) > 400 or "_" in value):
+    if type(value) is str:
+        if len(value) > 400 or "_" in value:
+            return None
+    elif type(value) is not int and type(value) is not float:
         return None
     try:
         result = float(value)
@@ -88,24 +104,45 @@ def compact(value: Any) -> str:
 
 def epoch_ns(value: Any) -> int | None:
     """Nanoseconds since the epoch, where 0 and negative values mean "unknown" (OTLP, Go's zero time)."""
-    result = value if type(value) is int and 0 < value < _INT64 else integer(value)
-    return result if result is not None and result > 0 else None
+    if type(value) is str and len(value) == 19 and value.isdigit() and value.isascii():
+        value = int(value)  # as exporters write them
+    elif type(value) is not int:
+        value = integer(value)
+    return value if value is not None and 0 < value < _INT64 else None
 
 
 def scaled_ns(value: Any, per_second: int) -> int | None:
     """Epoch nanoseconds of an epoch in other units; a fraction is kept exactly as the decimal text has it."""
     if type(value) is int:
-        return epoch_ns(value * (1_000_000_000 // per_second))
+        scaled = value * (1_000_000_000 // per_second)
+        return scaled if 0 < scaled < _INT64 else None
     parsed = number(value)
     if parsed is None or abs(parsed) > 1e19:
         return None
     return epoch_ns(round(parsed * 1_000_000) * 1_000 // per_second)
 
 
+def end_ns(start: int | None, milliseconds: float | None) -> int | None:
+    """The end of what began at `start` and took so long; None where either isn't known."""
+    if start is None or milliseconds is None or not 0 <= milliseconds < 1e12:
+        return None
+    return epoch_ns(start + round(milliseconds * 1_000_000))
+
+
 def rfc3339_ns(value: Any) -> int | None:
     """Epoch nanoseconds of an RFC 3339 time with any offset and up to nine digits; year 1 is "not set"."""
     if type(value) is not str or not 10 <= len(value) <= 64:
         return None
+    if value[-1] == "Z" and value[16:17] == ":" and value[10] == "T":
+        minute, second, digits = _minute(value[:16]), value[17:19], value[20:-1]
+        if (
+            minute is not None
+            and second < "60"
+            and second.isdigit()
+            and (value[19] in ".," and digits.isdigit() if digits else value[19] == "Z")
+            and value.isascii()
+        ):
+            return epoch_ns((minute + int(second)) * 1_000_000_000 + int((digits + "000000000")[:9]))
     fraction = _FRACTION.search(value)
     digits = fraction.group(1) if fraction else ""
     plain = value[: fraction.start()] + value[fraction.end() :] if fraction else value
@@ -113,14 +150,59 @@ def rfc3339_ns(value: Any) -> int | None:
         moment = datetime.fromisoformat(plain)
     except ValueError:
         return None
+    seconds = _seconds(moment)
+    return None if seconds is None else epoch_ns(seconds * 1_000_000_000 + int((digits + "0" * 9)[:9]))
+
+
+@lru_cache(maxsize=4096)
+def _minute(text: str) -> int | None:
+    """Epoch seconds of a UTC time written down to the minute: the records of a log share a few of them."""
+    try:
+        return _seconds(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def _seconds(moment: datetime) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     try:
         delta = moment - _EPOCH
     except OverflowError:
         return None
-    seconds = delta.days * 86_400 + delta.seconds
-    return epoch_ns(seconds * 1_000_000_000 + int((digits + "0" * 9)[:9]))
+    return delta.days * 86_400 + delta.seconds
+
+
+def instant_ns(value: Any) -> int | None:
+    """Epoch nanoseconds of a time however a log writes it: ISO text, or an epoch whose size tells seconds from
+    milli-, micro- and nanoseconds. Small numbers are no epochs (a clock that began at 0)."""
+    if type(value) is str:
+        if value[4:5] == "-":
+            return rfc3339_ns(value)
+        whole, _, fraction = value.strip().partition(".")
+        if not (whole.isdigit() and whole.isascii()):
+            text = value.strip()
+            return rfc3339_ns(text.replace("/", "-", 2) if text[4:5] == "/" else text)
+        if not fraction:
+            return instant_ns(int(whole)) if len(whole) < 20 else None
+        if not (fraction.isdigit() and fraction.isascii()) or not 9 <= len(whole) < 20:
+            return None
+        unit = _unit(int(whole))
+        return None if unit is None else int(whole) * unit + int((fraction + "000000000")[:9]) * unit // 1_000_000_000
+    if type(value) is int:
+        unit = _unit(value)
+        return None if unit is None else epoch_ns(value * unit)
+    if type(value) is float and math.isfinite(value):
+        unit = _unit(value)
+        return None if unit is None else scaled_ns(value, 1_000_000_000 // unit)
+    return None
+
+
+def _unit(epoch: float) -> int | None:
+    """How many nanoseconds the unit of an epoch has."""
+    if not 1e8 <= epoch < 9e18:
+        return None
+    return 1_000_000_000 if epoch < 1e11 else 1_000_000 if epoch < 1e14 else 1_000 if epoch < 1e17 else 1
 
 
 def trace_or_span_id(value: Any) -> str | None:
@@ -149,20 +231,20 @@ def trace_or_span_id(value: Any) -> str | None:
 
 def severity(word: Any, level: Any = None) -> tuple[str, int | None]:
     """The OTel severity (name, number) of a level written as text, as number, or as an enum name."""
-    known = _SEVERITY_WORDS.get(word.strip().upper()) if type(word) is str else None
+    known = _SEVERITY_WORDS.get(word) or _SEVERITY_WORDS.get(word.strip().upper()) if type(word) is str else None
     if type(level) is str and level.startswith("SEVERITY_NUMBER_"):
         name, _, step = level[16:].partition("_")
         stem = name.rstrip("1234")
         step = name[len(stem) :] or step
         if stem in SEVERITIES:
-            level = SEVERITIES.index(stem) * 4 + (int(step) if step.isdigit() else 1)
-    rank = integer(level)
+            level = SEVERITIES.index(stem) * 4 + (int(step) if step in ("1", "2", "3", "4") else 1)
+    rank = integer(level) if level is not None else None
     if rank is not None and not 1 <= rank <= 24:
         rank = None
     if known is None and rank is not None:
         known = SEVERITIES[(rank - 1) // 4]
     if known is not None and rank is None:
-        rank = SEVERITIES.index(known) * 4 + 1
+        rank = _FIRST_RANK[known]
     return known or "", rank
 
 
@@ -205,5 +287,22 @@ def dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The object itself, or an empty one."""
-    return value if type(value) is dict else {}
+    """The object itself, or an empty one; of one that repeats a key, `plain`."""
+    if type(value) is dict:
+        return value
+    return plain(value) if type(value) is Pairs else {}
+
+
+def plain(pairs: Pairs) -> dict[str, Any]:
+    """An object that repeats keys as one that doesn't: the second value of `a` is `a_2`. Keys become text."""
+    result: dict[str, Any] = {}
+    counts: dict[str, int] = {}
+    for key, value in pairs:
+        name = key if type(key) is str else text(key)
+        counts[name] = counts.get(name, 0) + 1
+        free = name if counts[name] == 1 else f"{name}_{counts[name]}"
+        while free in result:
+            counts[name] += 1
+            free = f"{name}_{counts[name]}"
+        result[free] = value
+    return result

@@ -1,39 +1,107 @@
 """From parsed values to relations and to normalised records: asks each recogniser in turn.
 
-Rules: the first recogniser that knows a value takes all of it; rows keep the order of the values.
+Rules:
+- The first recogniser that knows a value takes all of it; rows keep the order of the values, those of the stream
+  formats after the others.
+- A list that is no known message itself is looked into: its items may be messages (a file of exports in one array). So
+  is an object whose members are all objects (messages by name).
+- An object that repeats a key is read as an object whose further values have numbered keys (`plain`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hyve.formats import alertmanager, kubernetes, loki, otlp, prometheus, wire, zipkin
-from hyve.formats.scalars import Relations
+from hyve.formats import (
+    alerting,
+    alertmanager,
+    apm,
+    azure,
+    cloudevents,
+    cloudtrail,
+    cloudwatch,
+    cloudwatch_logs,
+    containers,
+    debezium,
+    ec2,
+    elasticsearch,
+    exposition,
+    gcp,
+    kubernetes,
+    log_envelopes,
+    logs,
+    loki,
+    otlp,
+    packed,
+    prometheus,
+    solr,
+    tempo,
+    wire,
+    zipkin,
+)
+from hyve.formats.recogniser import Found, Recogniser, Stream
+from hyve.formats.scalars import Relations, plain
 from hyve.formats.wire import RELATION, Record
+from hyve.strictjson import Pairs
 
-__all__ = ["RECOGNISERS", "Record", "records", "relations"]
+__all__ = ["RECOGNISERS", "STREAMS", "Record", "find", "records", "relations", "text_relations"]
 
-RECOGNISERS: tuple[Callable[[Any], Relations | None], ...] = (
+RECOGNISERS: tuple[Recogniser, ...] = (
     wire.recognise,
     otlp.recognise,
     alertmanager.recognise,
+    alerting.recognise,
     prometheus.recognise,
     loki.recognise,
     zipkin.recognise,
     kubernetes.recognise,
+    cloudtrail.recognise,
+    cloudwatch.recognise,
+    cloudwatch_logs.recognise,
+    azure.recognise,
+    gcp.recognise,
+    ec2.recognise,
+    elasticsearch.recognise,
+    cloudevents.recognise,
+    debezium.recognise,
+    tempo.recognise,
+    solr.recognise,
+    log_envelopes.recognise,
+    logs.recognise,  # the least particular one: last
 )
+STREAMS: tuple[Stream, ...] = (containers.STREAM, apm.STREAM)
+
+_MEMO = 1_000
+
+
+def find(values: Sequence[Any], texts: Sequence[str] = ()) -> Found:
+    """The relations of parsed values and of lines of free text. Texts are whole lines in their order."""
+    finder = _Finder()
+    with packed.bounded():
+        finder.take_all(values, inside=False)
+    flags: list[str] = []
+    for stream, gathered in finder.gathered.items():
+        found = STREAMS[stream].read(gathered)
+        finder.merge(found.relations)
+        flags.extend(found.flags)
+    for read in (containers.read_lines, exposition.read_lines) if texts else ():
+        found = read(texts)
+        finder.merge(found.relations)
+        flags.extend(found.flags)
+    return Found(finder.merged, tuple(dict.fromkeys(flags)))
 
 
 def relations(values: Sequence[Any]) -> Relations:
-    """Rows of every value that a recogniser knows, by relation name, in the order of the values. A list that
-    is no known message itself is looked into: its items may be messages (a file of exports in one array)."""
-    merged: Relations = {}
-    for value in values:
-        if not _take(value, merged) and type(value) is list:
-            for item in value:
-                _take(item, merged)
-    return merged
+    """Rows of every value that a recogniser knows, by relation name."""
+    return find(values).relations
+
+
+def text_relations(texts: Sequence[str]) -> Relations:
+    """Rows of the lines of free text that a format knows: Prometheus' exposition text, container logs."""
+    return find((), texts).relations
 
 
 def records(value: Any) -> list[Record]:
@@ -47,13 +115,119 @@ def records(value: Any) -> list[Record]:
     return result
 
 
-def _take(value: Any, merged: Relations) -> bool:
-    if type(value) is not dict and type(value) is not list:
+class _Finder:
+    """The state of one search: the rows so far, the records of stream formats, and whom to ask about which keys."""
+
+    def __init__(self) -> None:
+        self.merged: Relations = {}
+        self.gathered: dict[int, list[dict[str, Any]]] = {}
+        self.memo: dict[tuple[Any, ...], _Asked] = {}
+
+    def merge(self, found: Relations) -> None:
+        for name, rows in found.items():
+            if rows:
+                self.merged.setdefault(name, []).extend(rows)
+
+    def take_all(self, values: Sequence[Any], inside: bool) -> None:
+        """Takes each of several values; `inside`: they are the items of one, whose own items aren't looked into."""
+        if len(values) > 8 and set(map(type, values)) == {dict}:
+            together = set().union(*values)
+            if not _asked(together).objects:
+                return
+        for value in values:
+            kind = type(value)
+            if kind is dict:
+                if not self.take_object(value) and not inside and set(map(type, value.values())) == {dict}:
+                    self.take_all(list(value.values()), inside=True)
+            elif kind is list:
+                if not self.take_list(value) and not inside:
+                    self.take_all(value, inside=True)
+            elif kind is Pairs:
+                self.take_object(plain(value))
+
+    def take_object(self, value: dict[str, Any]) -> bool:
+        asked = self.asked(value)
+        for stream in asked.streams:
+            if STREAMS[stream].belongs(value):
+                self.gathered.setdefault(stream, []).append(value)
+                return True
+        for recognise in asked.recognisers:
+            found = recognise(value)
+            if found is not None:
+                self.merge(found)
+                return True
         return False
-    for recognise in RECOGNISERS:
-        found = recognise(value)
-        if found is not None:
-            for name, rows in found.items():
-                merged.setdefault(name, []).extend(rows)
-            return True
-    return False
+
+    def take_list(self, value: list[Any]) -> bool:
+        first = value[0] if value else None
+        if type(first) is not dict:
+            return False
+        for recognise in self.asked(first).listed:
+            found = recognise(value)
+            if found is not None:
+                self.merge(found)
+                return True
+        return False
+
+    def asked(self, value: dict[str, Any]) -> _Asked:
+        keys = tuple(value)
+        known = self.memo.get(keys)
+        if known is None:
+            known = _asked(set(keys))
+            if len(self.memo) < _MEMO:
+                self.memo[keys] = known
+        return known
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Who may know objects with certain keys: stream formats (by number), recognisers of the objects and of lists that
+    begin with one."""
+
+    streams: tuple[int, ...]
+    recognisers: tuple[Recogniser, ...]
+    listed: tuple[Recogniser, ...]
+
+    @property
+    def objects(self) -> bool:
+        """Whether anybody is asked about such an object itself."""
+        return bool(self.streams or self.recognisers)
+
+
+_NOBODY = _Asked((), (), ())
+
+
+def _asked(there: set[Any]) -> _Asked:
+    """Looks at the needs that hold one of the keys, each once: a payload may have a set of keys for each object."""
+    fitting = {
+        place for key in there if key in _INDEX for need, places in _INDEX[key] if need <= there for place in places
+    }
+    if not fitting:
+        return _NOBODY
+    order = sorted(fitting)
+    return _Asked(
+        tuple(number for what, number in order if what == "stream"),
+        tuple(RECOGNISERS[number] for what, number in order if what == "object"),
+        tuple(RECOGNISERS[number] for what, number in order if what == "list"),
+    )
+
+
+def _index() -> dict[str, list[tuple[frozenset[str], tuple[tuple[str, int], ...]]]]:
+    """Every need under that one of its keys which is in the fewest needs, with whom it is a need of."""
+    wanted: dict[frozenset[str], list[tuple[str, int]]] = {}
+    for number, stream in enumerate(STREAMS):
+        for need in stream.needs:
+            wanted.setdefault(need, []).append(("stream", number))
+    for number, recogniser in enumerate(RECOGNISERS):
+        for need in recogniser.needs:
+            wanted.setdefault(need, []).extend((("object", number), ("list", number)))
+        for need in recogniser.listed:
+            wanted.setdefault(need, []).append(("list", number))
+    counts = Counter(key for need in wanted for key in need)
+    index: dict[str, list[tuple[frozenset[str], tuple[tuple[str, int], ...]]]] = {}
+    for need, places in wanted.items():
+        index.setdefault(min(sorted(need), key=counts.__getitem__), []).append((need, tuple(places)))
+    return index
+
+
+_INDEX = _index()

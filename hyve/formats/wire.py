@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, Row, epoch_ns
 
 Signal = Literal["span", "log", "metric"]
@@ -30,6 +31,7 @@ class Record:
         return {"signal": self.signal, "entity": self.entity, "time": self.time, "row": self.row}
 
 
+@needs("signal row")
 def recognise(value: Any) -> Relations | None:
     """The one row of a normalised record, or None."""
     if type(value) is not dict:

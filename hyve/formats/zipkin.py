@@ -1,47 +1,70 @@
-"""Zipkin v2 span lists and Jaeger query answers as rows of `spans`.
+"""Zipkin v2 span lists, Jaeger's query answers, traces and single spans as rows of `spans`, `span_events` and
+`span_links`.
 
 Rules:
 - Zipkin reports a span in halves: parts with the same trace, id, kind and service are one row, missing values filled.
 - The server's half of a shared span has the client's id; its `parent_span_id` is that id, so that the call is seen.
+- Zipkin's annotations and Jaeger's logs are `span_events`; Jaeger's references that aren't the parent are `span_links`.
 - Jaeger keeps services under keys of `processes`; times and durations of both are microseconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hyve.formats.otlp import peer_of
-from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, scaled_ns, service_of, text
+from hyve.formats.recogniser import needs
+from hyve.formats.scalars import Relations, Row, dicts, end_ns, integer, mapping, number, scaled_ns, service_of, text
 from hyve.formats.scalars import trace_or_span_id as hex_id
 
 _KINDS = ("server", "client", "producer", "consumer", "internal")
 
 
+@needs("data", "traceID spans", "traceID spanID operationName", listed=["traceId id"])
 def recognise(value: Any) -> Relations | None:
-    """Rows of `spans`, or None."""
+    """Rows of `spans`, `span_events` and `span_links`, or None."""
     if type(value) is list and value and _is_zipkin(value[0]):
-        return {"spans": _zipkin([item for item in value if _is_zipkin(item)])}
-    if type(value) is dict and type(value.get("data")) is list:
-        traces = [trace for trace in dicts(value["data"]) if "traceID" in trace and type(trace.get("spans")) is list]
-        if traces:
-            return {"spans": [_jaeger(span, trace) for trace in traces for span in dicts(trace["spans"])]}
+        return _zipkin([item for item in value if _is_zipkin(item)])
+    if type(value) is not dict:
+        return None
+    traces = [trace for trace in dicts(value.get("data")) or [value] if _is_trace(trace)]
+    if traces:
+        return _filled(_jaeger(span, trace) for trace in traces for span in dicts(trace["spans"]))
+    if "traceID" in value and "operationName" in value and "spanID" in value:
+        return _filled([_jaeger(value, {})])
     return None
+
+
+def _filled(parts: Iterable[tuple[Row, list[Row], list[Row]]]) -> Relations:
+    """The relations of (span, its events, its links), those without rows left out."""
+    result: Relations = {"spans": [], "span_events": [], "span_links": []}
+    for span, events, links in parts:
+        result["spans"].append(span)
+        result["span_events"] += events
+        result["span_links"] += links
+    return {name: rows for name, rows in result.items() if rows}
+
+
+def _is_trace(value: dict[str, Any]) -> bool:
+    return "traceID" in value and type(value.get("spans")) is list
 
 
 def _is_zipkin(item: Any) -> bool:
     return type(item) is dict and "traceId" in item and "id" in item and ("localEndpoint" in item or "name" in item)
 
 
-def _zipkin(items: list[dict[str, Any]]) -> list[Row]:
+def _zipkin(items: list[dict[str, Any]]) -> Relations:
+    events: list[Row] = []
     halves: dict[tuple[Any, ...], Row] = {}
     for item in items:
         tags = mapping(item.get("tags"))
         kind = text(item.get("kind")).lower()
-        start, took = scaled_ns(item.get("timestamp"), 1_000_000), number(item.get("duration"))
+        start, took = scaled_ns(item.get("timestamp"), 1_000_000), _milliseconds(item.get("duration"))
         row: Row = {
             "time": start,
-            "end_time": _end(start, took),
-            "duration_ms": took / 1000 if took is not None and took >= 0 else None,
+            "end_time": end_ns(start, took),
+            "duration_ms": took if took is not None and took >= 0 else None,
             "service": text(mapping(item.get("localEndpoint")).get("serviceName")) or "unknown",
             "name": text(item.get("name")),
             "kind": kind if kind in _KINDS else "unspecified",
@@ -63,41 +86,58 @@ def _zipkin(items: list[dict[str, Any]]) -> list[Row]:
         if row["status"] == "error":
             first["status"] = "error"
         first["attributes"] = {**tags, **first["attributes"]}
-    return list(halves.values())
+        about = {key: row[key] for key in ("service", "trace_id", "span_id")}
+        for annotation in dicts(item.get("annotations")):
+            time = scaled_ns(annotation.get("timestamp"), 1_000_000)
+            events.append({"time": time, **about, "name": text(annotation.get("value")), "attributes": {}})
+    spans: Relations = {"spans": list(halves.values())}
+    return {**spans, "span_events": events} if events else spans
 
 
-def _end(start: int | None, micros: float | None) -> int | None:
-    if start is None or micros is None or not 0 <= micros < 1e15:
-        return None
-    end = start + int(micros) * 1000
-    return end if end < 1 << 63 else None
+def _milliseconds(micros: Any) -> float | None:
+    took = number(micros)
+    return None if took is None else took / 1000
 
 
-def _jaeger(span: dict[str, Any], trace: dict[str, Any]) -> Row:
+def _jaeger(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[Row], list[Row]]:
     tags = _tags(span.get("tags"))
     name = span.get("processID")
     process = mapping(mapping(trace.get("processes")).get(name) if type(name) is str else span.get("process"))
     resource = _tags(process.get("tags"))
     kind = text(tags.get("span.kind")).lower()
-    start, took = scaled_ns(span.get("startTime"), 1_000_000), number(span.get("duration"))
-    parents = [ref.get("spanID") for ref in dicts(span.get("references")) if ref.get("refType") == "CHILD_OF"]
+    start, took = scaled_ns(span.get("startTime"), 1_000_000), _milliseconds(span.get("duration"))
+    references = dicts(span.get("references"))
+    parent = next((ref for ref in references if ref.get("refType") == "CHILD_OF"), None)
     failed = tags.get("error") in (True, "true") or integer(tags.get("http.status_code")) in range(500, 600)
-    return {
+    row: Row = {
         "time": start,
-        "end_time": _end(start, took),
-        "duration_ms": took / 1000 if took is not None and took >= 0 else None,
+        "end_time": end_ns(start, took),
+        "duration_ms": took if took is not None and took >= 0 else None,
         "service": text(process.get("serviceName")) or service_of(resource),
         "name": text(span.get("operationName")),
         "kind": kind if kind in _KINDS else "unspecified",
         "trace_id": hex_id(span.get("traceID")) or hex_id(trace.get("traceID")),
         "span_id": hex_id(span.get("spanID")),
-        "parent_span_id": hex_id(parents[0] if parents else span.get("parentSpanID")),
+        "parent_span_id": hex_id(parent.get("spanID") if parent else span.get("parentSpanID")),
         "status": "error" if failed else "unset",
         "status_message": text(tags.get("otel.status_description")),
         "peer_service": peer_of(tags, kind),
         "attributes": tags,
         "resource": resource,
     }
+    about = {key: row[key] for key in ("service", "trace_id", "span_id")}
+    events, links = [], []
+    for log in dicts(span.get("logs")):
+        fields = _tags(log.get("fields"))
+        name = text(fields.get("event") or fields.get("message"))
+        time = scaled_ns(log.get("timestamp"), 1_000_000)
+        events.append({"time": time, **about, "name": name, "attributes": fields})
+    for ref in references:
+        if ref is not parent:
+            linked = {"linked_trace_id": hex_id(ref.get("traceID")), "linked_span_id": hex_id(ref.get("spanID"))}
+            attributes = {"opentracing.ref_type": text(ref.get("refType")).lower()}
+            links.append({"time": start, **about, **linked, "attributes": attributes})
+    return row, events, links
 
 
 def _tags(items: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve.document import embedded, parse
+from hyve.document import Document, embedded, parse
 from hyve.errors import InputError
 from hyve.strictjson import Pairs
 
@@ -80,6 +80,45 @@ def test_a_cut_document_keeps_what_is_whole_and_says_so() -> None:
     assert {"truncated", "partial_tail"} <= set(document.flags)
 
 
+CUT = [
+    ('{"alert":"Crash","pods":["cart-1","cart-2","auth-', {"alert": "Crash", "pods": ["cart-1", "cart-2"]}, "auth-"),
+    ('[{"pod":"a-1","ok":true},{"pod":"a-2","ok":fal', [{"pod": "a-1", "ok": True}, {"pod": "a-2"}], "fal"),
+    ('{"a": 1, "b": [1, 2', {"a": 1, "b": [1]}, "2"),
+    ('{"a": 1, "b": [1, 2,', {"a": 1, "b": [1, 2]}, ""),
+    ('{"a": 1, "b', {"a": 1}, "b"),
+    ('{"a": 1, "b":', {"a": 1}, '"b":'),
+    ('{"a": 1, "b": {', {"a": 1}, '"b": {'),
+    ('{"a": [1], "a": [2, 3, ', Pairs([("a", [1]), ("a", [2, 3])]), ""),
+    ("[{'a': 1}, {'b': 'x", [{"a": 1}], "x"),
+    ("[{'a': None, 'b': ('x', 'y'), 'c': Tr", [{"a": None, "b": ["x", "y"]}], "Tr"),
+    ("{'a': (1,), 'b': (2", {"a": [1], "b": []}, "2"),
+    ("[('a', 1), ('b', datetime.datetime(2024, 5", [["a", 1], ["b"]], "datetime.datetime(2024, 5"),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "tail"), CUT, ids=[text for text, *_ in CUT])
+def test_what_is_cut_is_no_value(text: str, value: object, tail: str) -> None:
+    for before in ("", '{"first": 1}\n', "look at this:\n"):
+        document = parse(before + text)
+        part = document.parts[-1]
+        assert (part.value, part.partial_tail) == (value, tail)
+        assert "truncated" in part.flags
+        assert ("partial_tail" in part.flags) == bool(tail)
+        assert part.span == (len(before), len((before + text).rstrip()))
+
+
+def test_a_document_that_its_fence_or_its_paragraph_cuts() -> None:
+    document = parse('see\n```json\n{"a": 1, "b": [1, 2\n```\nbye')
+    assert (document.parts[0].value, document.parts[0].partial_tail) == ({"a": 1, "b": [1]}, "2")
+    assert document.prose == "see\nbye"
+    document = parse('dump:\n[{"a": 1}, {"a": 24.22,\n\nWhich one is it?')
+    assert document.parts[0].value == [{"a": 1}, {"a": 24.22}]
+    assert document.prose == "dump:\nWhich one is it?"
+    document = parse('{"a": 1, "b": "cut here\nWhich one is it?')
+    assert (document.parts[0].value, document.parts[0].partial_tail) == ({"a": 1}, "cut here")
+    assert document.prose == "Which one is it?"
+
+
 def test_a_cut_number_is_not_shown_as_a_whole_one() -> None:
     assert values('[{"a": 1}, {"a": 12') == [[{"a": 1}]]
 
@@ -90,6 +129,12 @@ def test_a_cut_number_is_not_shown_as_a_whole_one() -> None:
         ('{"part": "valve 3/4" brass, threaded", "qty": 7}', {"part": 'valve 3/4" brass, threaded', "qty": 7}),
         ("{name: 'cart', ready: true}", {"name": "cart", "ready": True}),
         ('{"a": 1, "b": [1, 2,], }', {"a": 1, "b": [1, 2]}),
+        ('{"a": 1, // one\n "b": 2}', {"a": 1, "b": 2}),
+        ('{"a": "line 1\nline 2"}', {"a": "line 1\nline 2"}),
+        ('{"a": [1, 2}', {"a": [1, 2]}),
+        ('{\n  "part": "valve 3/4" brass, threaded",\n  "qty": 7\n}', {"part": 'valve 3/4" brass, threaded', "qty": 7}),
+        ('{"Name": System Board, "b": 1.50}', {"Name": "System Board", "b": 1.5}),
+        ('{"url": "http:\\/\\/x", "say": "it\'s", }', {"url": "http://x", "say": "it's"}),
     ],
 )
 def test_repair_on_failure_only_and_flagged(text: str, value: object) -> None:
@@ -106,6 +151,21 @@ def test_repair_that_loses_words_is_refused() -> None:
     kept = json.dumps([part.value for part in document.parts]) + document.prose
     for word in ("lost", "words", "here", "hold"):
         assert word in kept
+
+
+def test_repair_keeps_repeated_keys() -> None:
+    document = parse('{"svc": "cart", "p99": 41, "svc": "auth", "p99": 12,}')
+    assert document.parts[0].value == Pairs([("svc", "cart"), ("p99", 41), ("svc", "auth"), ("p99", 12)])
+    assert document.flags == ("repaired", "duplicate_keys")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "b": , "c": 2}', "[1, 2,, 3]", '{"a": "b" c, "d": 1}', '{"a": "x", "y", "b": 1}']
+)
+def test_what_a_repair_would_make_up_or_drop_stays_text(text: str) -> None:
+    document = parse(text)
+    assert document.parts == ()
+    assert document.prose == text
 
 
 def test_log_brackets_are_no_data() -> None:
@@ -135,6 +195,48 @@ def test_byte_order_marks_and_utf16() -> None:
     assert values('{"a": "é"}'.encode("utf-16")) == [{"a": "é"}]
 
 
+def test_utf16_is_told_without_a_mark() -> None:
+    for encoding in ("utf-16-le", "utf-16-be"):
+        document = parse('{"a": "é", "b": [1, 2]}'.encode(encoding))
+        assert document.parts[0].value == {"a": "é", "b": [1, 2]}
+        assert document.flags == ("utf16",)
+    with pytest.raises(InputError, match="UTF-16"):
+        parse(b"\xff\xfea\x00b")
+
+
+def test_zero_bytes_are_kept_and_told() -> None:
+    document = parse(b"\x00" * 500 + b"2024-01-02 started\nlater")
+    assert document.lines == ((1, "\x00" * 500 + "2024-01-02 started"), (2, "later"))
+    assert document.flags == ("nul_bytes",)
+    document = parse('{"a": "x\x00y"}')
+    assert document.parts[0].value == {"a": "x\x00y"}
+    assert document.flags == ("nul_bytes", "repaired")
+    with pytest.raises(InputError, match="binary"):
+        parse(b"\x00" * 10)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_newlines_of_any_kind(newline: str) -> None:
+    text = newline.join(['{"a": 1}', '{"a": 2}', "text", "", "more"])
+    document = parse(text)
+    assert [part.value for part in document.parts] == [{"a": 1}, {"a": 2}]
+    assert document.lines == ((3, "text"), (5, "more"))
+    assert values(newline.join(["id,name", "1,a", "2,b", ""])) == [[{"id": "1", "name": "a"}, {"id": "2", "name": "b"}]]
+
+
+def test_colour_codes_around_and_inside_of_json() -> None:
+    text = '\x1b[32mINFO\x1b[0m got \x1b[36m{\x1b[0m"a"\x1b[0m: \x1b[33m1\x1b[0m, "b": "x"}\x1b[0m done'
+    document = parse(text)
+    assert [part.value for part in document.parts] == [{"a": 1, "b": "x"}]
+    assert document.parts[0].flags == ("ansi",)
+    start, end = document.parts[0].span
+    assert text[:start] == "\x1b[32mINFO\x1b[0m got "
+    assert text[end:] == " done"
+    # Codes inside of strings are data.
+    assert parse('x\n\x1b[32m{"a": "\x1b[1mbold"}\x1b[0m').parts[0].value == {"a": "\x1b[1mbold"}
+    assert parse("\x1b[31mred\x1b[0m alert").flags == ("ansi",)
+
+
 def test_binary_input_is_refused_with_a_reason() -> None:
     with pytest.raises(InputError, match=r"'x\.gz' is binary"):
         parse(b"\x1f\x8b\x08\x00" + bytes(range(256)) * 20, "x.gz")
@@ -148,6 +250,83 @@ def test_strings_escaped_many_times_are_expanded() -> None:
     assert embedded(json.dumps(json.dumps(inner))) == {"lvl": "error", "n": [1, 2]}
     assert embedded("{'a': None}") == {"a": None}
     assert embedded("plain text") is None
+
+
+def test_escapes_of_any_depth() -> None:
+    document = {"a": [1, {"b": 'x "y" \\z'}]}
+    text = json.dumps(document)
+    for _ in range(7):
+        assert embedded(text) == document
+        assert values(f"see:\n{text}\nthanks") == [document]
+        text = json.dumps(text)
+    bare = json.dumps(json.dumps(document))[1:-1]
+    for text in (bare, json.dumps(bare)[1:-1]):
+        assert embedded(text) == document
+        found = parse(f"see:\n{text}\nthanks")
+        assert [part.value for part in found.parts] == [document]
+        assert found.flags == ("repaired",)
+        assert found.prose == "see:\nthanks"
+        # Within a line it is the line's.
+        assert parse(f"INFO body={text} sent").parts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("('a', 1)", ["a", 1]),
+        ("(1, {'b': None},\n 'c')", [1, {"b": None}, "c"]),
+        ("OrderedDict([('a', 1)])", {"a": 1}),
+        ("defaultdict(<class 'list'>, {'a': [1]})", {"a": [1]}),
+        ("k8s.Pod(name='x', n=1)", {"__class__": "k8s.Pod", "name": "x", "n": 1}),
+        ("[b'abc', {'a': b'x'}]", ["abc", {"a": "x"}]),
+        ("{1: 'a', True: 'b'}", Pairs([(1, "a"), (True, "b")])),
+    ],
+)
+def test_python_roots(text: str, value: object) -> None:
+    document = parse(f"printed:\n{text}\nend")
+    assert [part.value for part in document.parts] == [value]
+    assert document.parts[0].syntax == "python"
+    assert document.prose == "printed:\nend"
+
+
+@pytest.mark.parametrize(
+    "text", ["(see above)", "print('hello')", "(1)", "foo(a=1)", "('a', 1) and more", "int main(void) {}"]
+)
+def test_what_is_no_python_root(text: str) -> None:
+    assert parse(text).parts == ()
+
+
+def test_lines_of_json_among_text_keep_their_order_and_place() -> None:
+    records = [{"n": n} for n in range(10)]
+    lines = [json.dumps(record) for record in records]
+    text = "\n".join(["start", *lines[:4], "middle", lines[4], "", *lines[5:], "end"])
+    document = parse(text)
+    assert [part.value for part in document.parts] == records
+    assert [text[slice(*part.span)] for part in document.parts] == lines
+    assert document.lines == ((1, "start"), (6, "middle"), (14, "end"))
+
+
+def test_tables_among_other_parts() -> None:
+    text = (
+        '{"a": 1}\nstdout:\nNAME    READY   NOTE\nweb-1   1/1     {"x": 1}\nweb-2   0/1     [{}]\n\nstderr:\n'
+        "\n| k | v |\n|---|---|\n| a | 1 |\n"
+    )
+    document = parse(text)
+    assert [(part.syntax, part.value) for part in document.parts] == [
+        ("json", {"a": 1}),
+        (
+            "table",
+            [{"NAME": "web-1", "READY": "1/1", "NOTE": '{"x": 1}'}, {"NAME": "web-2", "READY": "0/1", "NOTE": "[{}]"}],
+        ),
+        ("table", [{"k": "a", "v": "1"}]),
+    ]
+    assert document.lines == ((2, "stdout:"), (7, "stderr:"))
+
+
+def test_a_comment_before_a_table_is_text() -> None:
+    document = parse("# exported 2024\nid,name\n1,a\n2,b\n")
+    assert [part.value for part in document.parts] == [[{"id": "1", "name": "a"}, {"id": "2", "name": "b"}]]
+    assert document.lines == ((1, "# exported 2024"),)
 
 
 json_values = st.recursive(
@@ -165,12 +344,50 @@ def test_any_object_is_found_inside_any_prose(value: dict[str, object], around: 
     assert repr(found[0]) == repr(value)
 
 
-@given(st.text(max_size=300) | st.text(alphabet="{}[]\"':,\\ab1\n ", max_size=300))
-@settings(max_examples=300)
-def test_no_text_raises(text: str) -> None:
+paragraphs = st.lists(
+    st.text(alphabet="abc XYZ.,:;!?'-()\t", max_size=40).map(lambda text: f"The {text} ends."), min_size=1, max_size=3
+).map("\n".join)
+
+
+@given(st.lists(st.tuples(paragraphs, st.dictionaries(st.text(), json_values, min_size=1)), min_size=1, max_size=3))
+@settings(deadline=None)
+def test_every_document_between_paragraphs_is_found(pieces: list[tuple[str, dict[str, object]]]) -> None:
+    text = ""
+    for number, (paragraph, value) in enumerate(pieces):
+        text += f"{paragraph}\n{json.dumps(value, indent=2 if number % 2 else None)}\n"
     document = parse(text)
+    assert repr([part.value for part in document.parts]) == repr([value for _, value in pieces])
+    assert document.prose == "\n".join(line for paragraph, _ in pieces for line in paragraph.split("\n"))
+
+
+def check_spans(document: Document) -> None:
+    at = 0
     for part in document.parts:
         assert 0 <= part.span[0] < part.span[1] <= len(document.text)
+        if part.syntax != "lines":
+            assert at <= part.span[0]
+            at = part.span[1]
+        assert set(part.flags) <= set(document.flags)
+
+
+@given(
+    st.text(max_size=300)
+    | st.text(alphabet="{}[]()\"':,\\ab1\n \r", max_size=300)
+    | st.text(alphabet='AB1 |-,\t\n`\x1b[m{}"', max_size=200)
+)
+@settings(max_examples=300, deadline=None)
+def test_no_text_raises(text: str) -> None:
+    check_spans(parse(text))
+
+
+@given(json_values, st.data())
+@settings(max_examples=200, deadline=None)
+def test_no_damage_raises(value: object, data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([json.dumps(value), repr(value), json.dumps(value, indent=1)]))
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        text = text[:at] + data.draw(st.sampled_from([*"{}[]()\"':,\\x \n", ""])) + text[at + 1 :]
+    check_spans(parse(text))
 
 
 @given(st.binary(max_size=300))
@@ -179,9 +396,9 @@ def test_no_bytes_raise_but_input_error(data: bytes) -> None:
         document = parse(data)
     except InputError:
         return
-    assert document.text == data.decode(
-        "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "surrogateescape"
-    ).removeprefix("\ufeff")
+    check_spans(document)
+    if "utf16" not in document.flags:
+        assert document.text == data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
 
 
 @pytest.mark.parametrize("unit", ["[", '{"a":', '"', "\\", "{'a': ", '{"a": 1} x [', "[1, {a"])
@@ -248,9 +465,10 @@ def test_what_is_nested_too_deep_stays_text(depth: int, unit: tuple[str, str]) -
     document = parse(text)
     assert [part for part in document.parts if part.syntax != "lines"] == []
     assert len(kept_text(text)) >= len(text)
+    assert document.flags == ("too_deep",)
 
 
 def test_what_reading_changes_is_flagged() -> None:
-    assert parse('{"a": 1e999}').flags == ("non_finite",)
-    assert parse('{"a": ' + "9" * 5000 + "}").flags == ("integer_as_text",)
+    assert parse('{"a": 1e999}').flags == ("number_as_text",)
+    assert parse('{"a": ' + "9" * 5000 + "}").flags == ("number_as_text",)
     assert values("[nan, {'a': 1}]")[0][1] == {"a": 1}  # type: ignore[index]

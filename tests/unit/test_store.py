@@ -48,7 +48,7 @@ def test_parent_child_and_grandchild_tables() -> None:
         joined = """SELECT o.id, i.sku, p.n FROM parts p JOIN items i ON p.parent_items = i._id
                     JOIN orders o ON i.parent_orders = o._id ORDER BY p.n"""
         assert rows(store, joined) == [(7, "a", 1), (7, "a", 2), (8, "c", 3)]
-        assert rows(store, "SELECT series_idx, _row_id, n FROM parts ORDER BY 3") == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
+        assert rows(store, "SELECT series_idx, _row_id, n FROM parts ORDER BY 3") == [(0, 0, 1), (0, 1, 2), (2, 0, 3)]
         assert same(store.reconstruct(0), value)
 
 

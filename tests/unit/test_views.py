@@ -152,7 +152,7 @@ def test_bm25_scores_are_those_of_rank_bm25(texts: list[str], query: str) -> Non
         ("order_items", ["order", "items", "order_items"]),
         ("10.0.0.31:9100", ["10.0.0.31", "9100", "10.0.0.31:9100"]),
         ("HTTPServer failed", ["http", "server", "httpserver", "failed"]),
-        ("数据库慢", ["数", "据", "库", "慢", "数据库慢"]),
+        ("数据库慢", ["数据", "据库", "库慢"]),
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
@@ -233,7 +233,7 @@ def test_figures_are_of_finite_values_and_floats_are_exact() -> None:
 @pytest.mark.parametrize("budget", [500, 550, 650, 800])
 @pytest.mark.parametrize("names", [12, 30])
 def test_small_budgets_hold_with_many_tables_of_long_names(budget: int, names: int) -> None:
-    value = {f"T{i:02d}" * 14: [{"a": i, "p": "x" * 300}] * 3 for i in range(names)}
+    value = {f"T{i:02d}" * 14: [{"a": i, f"p{i}": "x" * 300}] * 3 for i in range(names)}
     prompt = hyve.view(json.dumps(value), question="why?", budget=budget)
     assert prompt.savings.prompt <= budget
     assert "more tables)" in prompt.text
@@ -244,4 +244,4 @@ def test_times_that_are_all_missing_are_shown_as_empty() -> None:
     text = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record] * 200}]}]})
     prompt = hyve.view(text, question="?", budget=900).text
     assert "## log_records: 200 rows" in prompt
-    assert "- time TIMESTAMP_NS: all empty" in prompt
+    assert re.search(r"^- all empty: time,", prompt, re.MULTILINE)

@@ -1,0 +1,125 @@
+"""Prometheus' exposition text and OpenMetrics, line by line, as rows of `metric_points`.
+
+Rules:
+- Rows are those of `hyve.formats.prometheus`: labels are `attributes`, "NaN" and the infinities keep their row
+  without a value, exemplars are left out.
+- A line is a sample only if its name was declared (`# TYPE`, `# HELP`) or it has labels: "retries 3" may be prose.
+- Times are milliseconds or, as OpenMetrics has them, seconds; their size tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hyve.formats.prometheus import COUNTERS
+from hyve.formats.prometheus import row as metric_row
+from hyve.formats.recogniser import Found
+from hyve.formats.scalars import Row, instant_ns, number
+
+_COMMENT = re.compile(r"#[ \t]+(TYPE|HELP|UNIT)[ \t]+(\S+)[ \t]*+(.*)")
+_NAME = re.compile(r"[ \t]*+([a-zA-Z_:][\w:.]*+)?[ \t]*+(\{)?", re.ASCII)
+_LABEL = re.compile(
+    r'[ \t]*+(?:([a-zA-Z_][\w.]*+)|"((?:[^"\\]|\\.)*+)")[ \t]*+(?:=[ \t]*+"((?:[^"\\]|\\.)*+)")?[ \t]*+(?:,|(?=\}))',
+    re.ASCII,
+)
+_VALUE = re.compile(
+    r"[ \t]*+([+-]?(?:inf(?:inity)?|nan|(?:\d++(?:\.\d*+)?|\.\d++)(?:e[+-]?\d++)?))"
+    r"(?:[ \t]+(-?\d++(?:\.\d++)?))?[ \t\r]*+(?:#.*)?\Z",
+    re.IGNORECASE | re.ASCII | re.DOTALL,
+)
+_CLOSE = re.compile(r"[ \t]*+\}")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_SUFFIXES = ("_total", "_bucket", "_count", "_sum", "_created", "_info")
+_KINDS = {"counter": "sum", "gauge": "gauge", "info": "gauge", "stateset": "gauge"}
+_LABELLED = re.compile(r'=[ \t]*+"')
+_LOOKED_AT = 1_000
+"""Lines among which one that looks like this format must be, so that other logs cost nothing."""
+
+
+@dataclass
+class _Families:
+    """What the comments said of each metric family."""
+
+    types: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+    def of(self, name: str) -> str | None:
+        """The declared family of a sample's name, which may have a suffix of its own."""
+        if name in self.types:
+            return name
+        for suffix in _SUFFIXES:
+            if name.endswith(suffix) and name.removesuffix(suffix) in self.types:
+                return name.removesuffix(suffix)
+        return None
+
+
+def read_lines(texts: Sequence[str]) -> Found:
+    """The relations of those lines that are samples. Lines of anything else are passed over."""
+    if not any(text.startswith("# TYPE ") or ("{" in text and _LABELLED.search(text)) for text in texts[:_LOOKED_AT]):
+        return Found({})
+    families = _Families()
+    rows: list[Row] = []
+    for text in texts:
+        if text[:1] == "#":
+            comment = _COMMENT.match(text)
+            if comment is not None:
+                what, name, said = comment.groups()
+                kind = families.types.setdefault(name, "")
+                if what == "TYPE" and not kind:
+                    families.types[name] = said.strip().lower()
+                elif what == "UNIT":
+                    families.units[name] = said.strip()
+        else:
+            row = _sample(text, families)
+            if row is not None:
+                rows.append(row)
+    return Found({"metric_points": rows} if rows else {})
+
+
+def _sample(text: str, families: _Families) -> Row | None:
+    head = _NAME.match(text)
+    if head is None or head.end() == 0:
+        return None
+    name, at, labels = head[1] or "", head.end(), {}
+    if head[2]:
+        while (label := _LABEL.match(text, at)) is not None:
+            key, quoted, value = label.groups()
+            if value is not None:
+                labels[key if key is not None else _unescaped(quoted)] = _unescaped(value)
+            elif quoted is not None and not name:
+                name = _unescaped(quoted)  # a name with other characters stands among the labels
+            else:
+                return None
+            at = label.end()
+        closed = _CLOSE.match(text, at)
+        if closed is None:
+            return None
+        at = closed.end()
+    family = families.of(name)
+    if not name or (family is None and not labels):
+        return None
+    rest = _VALUE.match(text, at)
+    if rest is None or (not head[2] and text[at - 1 : at] not in (" ", "\t")):
+        return None
+    time = instant_ns(rest[2]) if rest[2] else None
+    row = metric_row(time, number(rest[1]), name, labels)
+    row["kind"] = _kind(name, families.types.get(family or "", ""), labels)
+    row["unit"] = families.units.get(family or "", "")
+    return row
+
+
+def _kind(name: str, declared: str, labels: dict[str, str]) -> str:
+    """As `hyve.formats.prometheus` tells it by the name, where the comments don't say more."""
+    if declared == "summary" and "quantile" in labels:
+        return "summary"
+    if declared in _KINDS:
+        return _KINDS[declared]
+    return "sum" if name.endswith(COUNTERS) else "gauge"
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: "\n" if match[1] == "n" else match[1], text)

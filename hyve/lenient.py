@@ -1,0 +1,233 @@
+"""JSON as people and programs write it when they don't follow its grammar: the second pass (H7).
+
+Rules:
+- What is taken: comments, trailing commas, commas too many in an object,
+  a comma left out at a line's end, raw control characters in strings, unknown
+  escapes (kept as they stand), single quotes, keys without quotes, `=>` for the colon, words and numbers of JavaScript,
+  Python and Ruby, one-word texts without quotes, a list or object whose closer is missing where an outer one closes.
+- What is never done: leaving out or adding an item, cutting or joining strings, choosing between repeated keys.
+- `quotes_inside` is the third pass: a quote ends a string only where what follows can follow a string, so that
+  `"3/4" brass, threaded"` is one. Comments are all that is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hyve.strictjson import MAX_DEPTH, Decoder, Pairs
+
+_GAP = re.compile(r"(?:\s|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'', re.DOTALL)
+_TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "\"'"}
+_TWO_STRINGS = {quote: re.compile(rf"(?<!\\){quote}\s*+[,:;]?\s*+{quote}") for quote in "\"'"}
+_KEY = re.compile(r"[A-Za-z_$@:][\w$.@/-]*+|-?\d[\w.]*+")
+_BARE = re.compile(r"""[^\s,\[\]{}"'()<>;`#]++""")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?")
+_SLOPPY_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d*+)?(?:\.\d*+)?(?<=\d|\.)(?<!\A\.)(?:[eE][+-]?\d++)?")
+_HEX = re.compile(r"[+-]?0[xX][0-9a-fA-F]{1,64}")
+_WORDS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "True": True,
+    "False": False,
+    "None": None,
+    "nil": None,
+    "undefined": None,
+}
+_FLOATS = {"NaN": "nan", "nan": "nan", "Infinity": "inf", "inf": "inf"}
+_CLOSERS = {"{": "}", "[": "]"}
+
+# What can stand behind a string that ended, by the place where it stands.
+_NEXT_KEY = r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|[A-Za-z_$@][\w$.@-]*+)\s*+(?::|=>)"""
+_AFTER = {
+    "key": re.compile(r"\s*+(?::|=>)"),
+    "}": re.compile(rf"\s*+(?:[}}\]]|\Z|,\s*+(?:\}}|\Z|{_NEXT_KEY}))|[^\S\n]*+\n\s*+{_NEXT_KEY}"),
+    "]": re.compile(r"""\s*+(?:[}\]]|\Z|,\s*+(?:["'{\[\]]|\Z|-?\d|(?:true|false|null|None|True|False|NaN)\b))"""),
+}
+
+
+def read_lenient(source: str, quotes_inside: bool = False) -> tuple[Any, tuple[str, ...]] | None:
+    """(value, flags) of `source`, from its first bracket to the end; None where it is no near-JSON."""
+    try:
+        return _Reader(source, quotes_inside).read()
+    except (ValueError, OverflowError):
+        return None
+
+
+class _Reader:
+    def __init__(self, source: str, quotes_inside: bool) -> None:
+        self.source = source
+        self.quotes_inside = quotes_inside
+        self.decoder = Decoder()
+        self.at = 0
+
+    def read(self) -> tuple[Any, tuple[str, ...]]:
+        """The one container of the source. A stack, not recursion: [closer, items, key] of each open one."""
+        source = self.source
+        stack: list[tuple[str, list[Any]]] = []
+        keys: list[Any] = []  # of each open object the key whose value comes next
+        self._skip()
+        while True:
+            opener = source[self.at : self.at + 1]
+            value: Any
+            if opener in _CLOSERS and opener:
+                if len(stack) >= MAX_DEPTH:
+                    raise ValueError("nested too deep")
+                self.at += 1
+                stack.append((_CLOSERS[opener], []))
+                done = False
+            elif not stack:
+                raise ValueError("no container")
+            else:
+                value = self._scalar(stack[-1][0])
+                done = True
+            while True:
+                closer, items = stack[-1]
+                if done:
+                    items.append((keys.pop(), value) if closer == "}" else value)
+                    done = not self._separated(closer)
+                else:
+                    self._skip()
+                here = source[self.at : self.at + 1]
+                if here and here in "}]":
+                    # A closer of an outer container closes the inner ones as well.
+                    if all(here != outer for outer, _ in stack):
+                        raise ValueError("a closer without an opener")
+                    value = self._built(closer, items)
+                    stack.pop()
+                    self.at += here == closer
+                    done = True
+                    if not stack:
+                        self._skip()
+                        if self.at < len(source):
+                            raise ValueError("more than one value")
+                        return value, tuple(sorted(self.decoder.met))
+                    continue
+                if done or not here:
+                    raise ValueError("neither a comma nor a closer")
+                break
+            if stack[-1][0] == "}":
+                keys.append(self._key())
+
+    def _skip(self) -> None:
+        match = _GAP.match(self.source, self.at)
+        self.at = match.end() if match else self.at
+
+    def _separated(self, closer: str) -> bool:
+        """Moves past what separates two items; whether there was something that does."""
+        before = self.at
+        self._skip()
+        if self.source[self.at : self.at + 1] == ",":
+            self.at += 1
+            self._skip()
+            while closer == "}" and self.source[self.at : self.at + 1] == ",":  # no member is missing: it has no name
+                self.at += 1
+                self._skip()
+            return True
+        return "\n" in self.source[before : self.at] and self.source[self.at : self.at + 1] not in ("", "}", "]")
+
+    def _built(self, closer: str, items: list[Any]) -> Any:
+        if closer == "]":
+            return items
+        value = dict(items)
+        if len(value) == len(items):
+            return value
+        self.decoder.met.add("duplicate_keys")
+        return Pairs(items)
+
+    def _key(self) -> str:
+        if self.source[self.at : self.at + 1] in ('"', "'"):
+            key = self._string("key")
+        elif match := _KEY.match(self.source, self.at):
+            key = match.group()
+            self.at = match.end()
+            if key.startswith(":"):
+                key = key[1:]
+            elif key.endswith(":"):
+                raise ValueError("no key")
+        else:
+            raise ValueError("no key")
+        self._skip()
+        for sign in ("=>", ":"):
+            if self.source.startswith(sign, self.at):
+                self.at += len(sign)
+                self._skip()
+                return key
+        raise ValueError("no colon")
+
+    def _string(self, place: str) -> str:
+        source, quote = self.source, self.source[self.at]
+        if not self.quotes_inside:
+            match = _STRING.match(source, self.at)
+            if match is None:
+                raise ValueError("a string without an end")
+            self.at = match.end()
+            return _unescaped(match[1] if match[1] is not None else match[2], quote)
+        after, end = _AFTER[place], self.at + 1
+        while match := _TO_QUOTE[quote].match(source, end):
+            end = match.end()
+            if after.match(source, end):
+                text = source[self.at + 1 : end - 1]
+                if _TWO_STRINGS[quote].search(text):
+                    raise ValueError("two strings, not one with quotes inside")
+                self.at = end
+                return _unescaped(text, quote)
+        raise ValueError("a string without an end")
+
+    def _scalar(self, closer: str) -> Any:
+        if self.source[self.at : self.at + 1] in ('"', "'"):
+            return self._string(closer)
+        match = _BARE.match(self.source, self.at)
+        if match is None:
+            raise ValueError("no value")
+        word = match.group()
+        if closer == "]" and ":" in word:
+            raise ValueError("a key in a list")
+        self.at = match.end()
+        if word in _WORDS:
+            return _WORDS[word]
+        if _NUMBER.fullmatch(word):
+            return self.decoder.decode(word)
+        if word.lstrip("+-") in _FLOATS:
+            self.decoder.met.add("non_finite")
+            return float(word)
+        if _HEX.fullmatch(word):
+            return int(word, 16)
+        if any(char.isdigit() for char in word[:3]) and _SLOPPY_NUMBER.fullmatch(word):
+            sign, digits = ("-", word[1:]) if word[0] == "-" else ("", word.lstrip("+"))
+            whole, _, rest = digits.partition(".")
+            exponent = rest.lstrip("0123456789")
+            digits = rest[: len(rest) - len(exponent)]
+            return self.decoder.decode(f"{sign}{whole or '0'}{'.' + (digits or '0') if '.' in word else ''}{exponent}")
+        return word
+
+
+_ESCAPES = {"'": "'", "`": "`", "\n": "", "\r\n": "", "0": "\0", "v": "\v", "a": "\a"}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+
+
+def _unescaped(text: str, quote: str) -> str:
+    """What a string's source stands for; escapes that neither JSON nor JavaScript know stay as they are."""
+    if "\\" not in text:
+        return text
+    if quote == '"':
+        try:
+            return str(json.loads(f'"{text}"', strict=False))
+        except ValueError:
+            pass
+
+    def one(match: re.Match[str]) -> str:
+        if match[1] or match[2]:
+            return chr(int(match[1] or match[2], 16))
+        char = match[3]
+        if char in '"\\/bfnrt':
+            return str(json.loads(f'"\\{char}"'))
+        return _ESCAPES.get(char, match[0])
+
+    plain = _ESCAPE.sub(one, text)
+    if re.search("[\ud800-\udbff][\udc00-\udfff]", plain):  # two halves of one character
+        plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return plain

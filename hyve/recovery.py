@@ -1,0 +1,421 @@
+"""Documents that are not strict JSON: Python literals, repairs, what the end of a text cut, what was escaped (H6-H8).
+
+Rules:
+- Several readings are tried, the stricter first, each on one document at a time: a Python literal, near-JSON
+  (`hyve.lenient`), near-JSON with quotes inside its strings, and json_repair last.
+- json_repair guesses. What it returns counts only where the words of the value are those of the source, in its order,
+  none left out, none repeated, none made up (H8, `_covers`).
+- Of a cut document the whole items are kept; the token that was cut is told as `tail` and is no value.
+- Work is counted in characters, for the caller's allowance.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import json_repair
+
+from hyve import strictjson
+from hyve.lenient import read_lenient
+from hyve.literals import read_literal
+from hyve.strictjson import MAX_DEPTH, Decoder, Pairs, too_deep
+
+_REPAIR_CHARS = 256 * 1024
+
+
+class Reading(NamedTuple):
+    """A value that was read, and where it ends. `tail` is the text of the token that was cut, if one was."""
+
+    value: Any
+    end: int
+    syntax: Literal["json", "python"]
+    flags: tuple[str, ...]
+    tail: str = ""
+
+
+ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*+[A-Za-z]|\][^\x07\x1b]*+(?:\x07|\x1b\\))")
+"""Colour codes and the like."""
+
+_CLOSER = {"{": "}", "[": "]", "(": ")"}
+# A string that never ends runs to the end of the text, once: no later quote may start the search again.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}()]', re.DOTALL)
+
+
+class Attempt(NamedTuple):
+    """What recovery made of a bracket: a reading or None, its fruitless work, and where the scan may go on without one.
+
+    Work is in units of about a character of strict JSON.
+    """
+
+    reading: Reading | None
+    work: int
+    resume: int
+
+
+def recover(text: str, start: int, limit: int, line: int, met: set[str]) -> Attempt:
+    """Tries to read what stands between `start`, a bracket, and `limit`.
+
+    `limit` is the end of the text (blanks left out) or of the code fence, or the `{` of the next record; `line` is
+    where the line of `start` begins. `met` takes the flag `too_deep`.
+    """
+    run = _balanced(text, start, limit)
+    work = _ATTEMPT + run.work
+    if run.deep >= 0:
+        # Deep indeed where all of it is a document's beginning. What starts within the first MAX_DEPTH levels and is
+        # still open reaches as deep.
+        _, read, deep = _truncated(text, start, limit)
+        met |= {"too_deep"} if deep else set()
+        return Attempt(None, work + _PIECES * read, run.deep if deep else start)
+    if run.end is not None and run.exact and (found := _literal(text, start, run.end)):
+        return Attempt(found, 0, found.end)
+    ends = [run.end] if run.end is not None else []
+    if run.end is None:
+        # What is cut in the middle of a text is text; only the end of the text, of its fence or of a paragraph that the
+        # document began cuts it.
+        cuts = [] if text.startswith("{", limit) else [limit]
+        if not text[line : min(start, line + 256)].strip() and (blank := _BLANK_LINE.search(text, start, limit)):
+            cuts.append(blank.start())
+        for cut in cuts:
+            reading, read, _ = _truncated(text, start, cut)
+            if reading is not None:
+                return Attempt(reading, 0, reading.end)
+            work += _PIECES * read
+        ends += _ends(text, start, limit, line)
+    for end in ends:
+        reading, spent = _repaired(text, start, end)
+        work += spent
+        if reading is not None:
+            return Attempt(reading, spent, end)
+    return Attempt(None, work, start)
+
+
+_ATTEMPT, _TOKENS, _PIECES = 400, 12, 40
+_LENIENT, _LITERAL, _REPAIR = 12, 30, 60
+"""Work of an attempt, of each token when brackets are matched and when a cut document is read, and of each character
+that is read in one of the other ways: measured, so that the work is in proportion to the time."""
+
+
+class _Run(NamedTuple):
+    """A bracketed run: its end or None, whether all brackets match, where it gets too deep or -1, the work."""
+
+    end: int | None
+    exact: bool
+    deep: int
+    work: int
+
+
+def deep_end(text: str, start: int) -> int:
+    """Where the MAX_DEPTH-th level opens of what is nested twice as deep at `start`; `start` where it isn't."""
+    return max(start, _balanced(text, start, len(text)).deep)
+
+
+def _balanced(text: str, start: int, limit: int) -> _Run:
+    """The run of brackets from `start` on. A closer that doesn't match the innermost opener closes the nearest that it
+    does match."""
+    stack: list[str] = []
+    levels: list[int] = []
+    exact, count, at = True, 0, start
+    for count, match in enumerate(_TOKEN.finditer(text, start, limit)):
+        token, at = match.group(), match.end()
+        if token in _CLOSER:
+            stack.append(_CLOSER[token])
+            levels.append(match.start())
+            if len(stack) > 2 * MAX_DEPTH:
+                return _Run(None, False, levels[MAX_DEPTH], at - start + _TOKENS * count)
+        elif token in ")]}":
+            while stack and stack[-1] != token:
+                if token not in stack:
+                    return _Run(None, False, -1, at - start + _TOKENS * count)
+                exact = False
+                stack.pop()
+                levels.pop()
+            if stack:
+                stack.pop()
+                levels.pop()
+            if not stack:
+                return _Run(at, exact, -1, at - start + _TOKENS * count)
+    return _Run(None, False, -1, limit - start + _TOKENS * count)
+
+
+def _ends(text: str, start: int, limit: int, line: int) -> Iterator[int]:
+    """Where a document may end whose quotes and brackets don't tell: the line of its closer, its line's last one."""
+    closer = _CLOSER[text[start]]
+    indent = text[line : min(start, line + 256)]
+    first = text.find("\n", start, limit)
+    first = limit if first < 0 else first
+    if not indent.strip() and (end := text.find(f"\n{indent}{closer}", first, limit)) >= 0:
+        yield end + len(indent) + 2
+    end = text.rfind(closer, start, first) + 1
+    if end:
+        yield end
+
+
+_PYTHON = re.compile(r"\bNone\b|\bTrue\b|\bFalse\b|['(]")
+_DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def _literal(text: str, start: int, end: int) -> Reading | None:
+    """A Python literal, where the source has what only Python has; JSON's escapes mean other things there."""
+    source = text[start:end]
+    return _python(source, end) if _PYTHON.search(_DOUBLE_QUOTED.sub("", source)) else None
+
+
+def _python(source: str, end: int) -> Reading | None:
+    found = read_literal(source)
+    if found is None or not isinstance(found[0], dict | list | Pairs) or too_deep(found[0], source):
+        return None
+    return Reading(found[0], end, "python", ("python_literal", *found[1]))
+
+
+def read_root(text: str, start: int, limit: int) -> Attempt:
+    """A tuple or a constructor call that stands alone on its lines, from the bracket or name at `start`."""
+    run = _balanced(text, text.find("(", start, limit), limit)
+    if run.end is None or not run.exact or not _REST_BLANK.match(text, run.end):
+        return Attempt(None, _ATTEMPT + run.work, start)
+    reading = _literal(text, start, run.end)
+    return Attempt(reading, 0 if reading else _ATTEMPT + run.work + _LITERAL * (run.end - start), run.end)
+
+
+_BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
+_REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+
+
+def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
+    """(the document, the work that was fruitless or too slow to be free)."""
+    source = text[start:end]
+    for inside in (False, True):
+        if found := read_lenient(source, quotes_inside=inside):
+            value, flags = found
+            return (Reading(value, end, "json", ("repaired", *flags)) if value else None), 0
+    work = 2 * _LENIENT * len(source)
+    reading = _python(source, end)
+    if reading is not None:
+        return reading, 0
+    work += _LITERAL * len(source)
+    if len(source) > _REPAIR_CHARS:
+        return None, work
+    work += _REPAIR * len(source)
+    try:
+        value = json_repair.loads(source, skip_json_loads=True)
+    except Exception:  # a third-party repairer on hostile text: whatever it raises, the text stays text
+        return None, work
+    if not value or not isinstance(value, dict | list) or too_deep(value, source) or not _covers(value, source):
+        return None, work
+    return Reading(value, end, "json", ("repaired",)), work
+
+
+_WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?!\w)|\w+")
+_FLOAT = re.compile(r"[0-9]+(?:\.[0-9]|[eE][+-]?[0-9]+\Z)")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_SAME = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "undefined": "null"}
+_EMPTY = re.compile(r'""|\'\'')
+_HOLE = re.compile(r"[\[{,:]\s*+,")
+_JOINED = re.compile(r'\\"\s*+[,:;]?\s*+\\"')
+
+
+def _covers(value: Any, source: str) -> bool:
+    """H8: the words of the value are the words of the source, in the same order.
+
+    And what no words tell: no text is empty that wasn't, no item between commas is left out, no two strings are one.
+    """
+    shown = json.dumps(value, ensure_ascii=False)
+    return (
+        _words(source) == _words(shown)
+        and len(_EMPTY.findall(shown)) <= len(_EMPTY.findall(source))
+        and not _HOLE.search(_DOUBLE_QUOTED.sub('""', source))
+        and not _JOINED.search(shown)
+    )
+
+
+def _words(text: str) -> list[str]:
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", text)
+    words: list[str] = _WORD.findall(text)
+    return [repr(float(word)) if _FLOAT.match(word) else _SAME.get(word, word) for word in words]
+
+
+# A string's quote may have a prefix, as in b'...'. Blanks, brackets and punctuation; anything else is a word.
+_PIECE = re.compile(
+    r"""\s+|(?:[bBuUrR]{1,2})?(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|[\[\]{}(),:]|[^\s\[\]{}(),:"']+""", re.DOTALL
+)
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
+_PYTHON_SCALAR = re.compile(r"None|True|False|-?(?:nan|inf)|-?\d+\.|\d+j")
+_NAME = re.compile(r"[A-Za-z_][\w.]*\Z")
+
+
+def _truncated(text: str, start: int, limit: int) -> tuple[Reading | None, int, bool]:
+    """(a document that ends early, as its whole items; the tokens read; whether it is nested too deep).
+
+    None where anything but JSON or a Python literal stands before the end.
+    """
+    end = limit
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    stack: list[str] = []
+    safe: tuple[int, int, bool] | None = None  # where the text may be closed, the depth there, whether behind an item
+    state, at = "value", start  # what may come: value, key, colon, next (a comma or a closer)
+    python = text[start] == "("
+    calls = word_at = -1  # depth at which a call opened, start of the last word
+    tail, count = "", 0
+    while at < end and (match := _PIECE.match(text, at, end)):
+        token, begun, at = match.group(), at, match.end()
+        count += 1
+        if token.isspace():
+            continue
+        last = at >= end
+        if calls >= 0:  # inside of a constructor call nothing but brackets counts
+            if token in _CLOSER:
+                stack.append(_CLOSER[token])
+            elif token in (")", "]", "}"):
+                if stack.pop() != token:
+                    return None, count, False
+                if len(stack) == calls:
+                    calls, state, safe = -1, "next", (at, len(stack), True)
+            continue
+        if token in _CLOSER and state == "value":
+            stack.append(_CLOSER[token])
+            if len(stack) > MAX_DEPTH:
+                return None, count, True
+            python |= token == "("
+            state = "key" if token == "{" else "value"
+            if token != "{":
+                safe = (at, len(stack), False)
+        elif token == "(" and state == "next" and word_at >= 0 and text[begun - 1] != " ":
+            calls, python = len(stack), True
+            stack.append(")")
+        elif token in (")", "]", "}"):
+            if state == "colon" or not stack or stack.pop() != token or not stack:
+                return None, count, False
+            state, safe = "next", (at, len(stack), True)
+        elif token == "," and state == "next":
+            state = "key" if stack[-1] == "}" else "value"
+        elif token == ":" and state == "colon":
+            state = "value"
+        elif token[-1] in "\"'" and state in ("key", "value"):
+            python |= token[0] != '"'
+            if state == "value":
+                safe = (at, len(stack), True)
+            state = "colon" if state == "key" else "next"
+        elif state in ("key", "value") and token not in ",:":
+            plain = _SCALAR.fullmatch(token) if state == "value" else None
+            if plain is None:
+                if (
+                    not last
+                    and not _PYTHON_SCALAR.fullmatch(token)
+                    and not (_SCALAR.fullmatch(token) or (_NAME.match(token) and text[at] == "("))
+                ):
+                    return None, count, False
+                python |= not last
+            if last:  # it may be the beginning of a longer one
+                tail = token
+            elif state == "value" and text[at] != "(":
+                safe = (at, len(stack), True)
+            word_at = begun
+            state = "colon" if state == "key" else "next"
+            continue
+        else:
+            return None, count, False
+        word_at = -1
+    rest = text[at:end]
+    if safe is None or (rest and (rest.lstrip("bBuUrR")[:1] not in ('"', "'") or state not in ("key", "value"))):
+        return None, count, False
+    if (newline := rest.find("\n")) >= 0:  # no string goes over lines: what follows is other text
+        end, rest = at + newline, rest[:newline]
+    cut, depth, filled = safe
+    if rest:
+        tail = rest.lstrip("bBuUrR")[1:]
+    elif not tail:
+        tail = text[cut:end].lstrip(" \t\r\n,")  # a key without its value, a call without its end
+    # A tuple of one item needs its comma.
+    closed = text[start:cut] + "".join(",)" if c == ")" and filled else c for c in reversed(stack[:depth]))
+    found: tuple[Any, Any] | None = read_literal(closed) if python else strictjson.read(closed)
+    if found is None or not isinstance(found[0], dict | list | Pairs) or not found[0]:
+        return None, count, False
+    kinds = ("python_literal",) if python else ()
+    flags = (*kinds, "truncated", *(("partial_tail",) if tail else ()), *sorted(found[1]))
+    return Reading(found[0], end, "python" if python else "json", flags, tail), count, False
+
+
+ESCAPED = r"""(?:\s|\\+[nrt]|[{\[]){0,32}+\\++\""""
+"""How a document goes on behind its bracket if its quotes are escaped, though no string is around it."""
+ESCAPED_START = re.compile(rf"[{{\[]{ESCAPED}")
+_LEVELS = 16
+_ESCAPED_TOKEN = re.compile(r'(\\*)"|[\[\]{}]')
+_UNESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
+
+
+def read_escaped(text: str, start: int) -> tuple[Any, int] | None:
+    """(value, end) of the document at `start` whose quotes are escaped, any number of times; None where it is none."""
+    depth, quote = 0, None
+    inside = False
+    for match in _ESCAPED_TOKEN.finditer(text, start):
+        token = match[0]
+        if token[-1] == '"':
+            quote = len(match[1]) if quote is None else quote
+            if len(match[1]) == quote:
+                inside = not inside
+            elif len(match[1]) < quote or not inside:
+                return None
+        elif not inside:
+            depth += 1 if token in "{[" else -1
+            if depth == 0:
+                source, end = text[start : match.end()], match.end()
+                break
+    else:
+        return None
+    for _ in range(_LEVELS):
+        source = _UNESCAPE.sub(lambda match: _PLAIN.get(match[1], match[0]), source)
+        found = strictjson.read(source)
+        if found is not None:
+            return (found[0], end) if isinstance(found[0], dict | list | Pairs) and found[0] else None
+        if '\\"' not in source:
+            return None
+    return None
+
+
+_SHORT = Decoder()
+_BEGINS = re.compile(r'"|[{\[]\s*+(?:["{\[\]}\d-]|true|false|null|NaN|Infinity)')
+
+
+def embedded(text: str) -> Any | None:
+    """The container that a string holds as JSON (escaped any number of times) or as a Python literal, else None."""
+    for _ in range(_LEVELS):
+        stripped = text.strip()
+        if not stripped or stripped[0] not in '{["':
+            return None
+        value = _strict(stripped)
+        if value is None:
+            if stripped[0] == '"':
+                return None
+            if ESCAPED_START.match(stripped):
+                escaped = read_escaped(stripped, 0)
+                return escaped[0] if escaped and escaped[1] == len(stripped) else None
+            found = read_literal(stripped) if LIKELY.match(stripped) else None
+            value = found[0] if found and not too_deep(found[0], stripped) else None
+        if not isinstance(value, str):
+            return value if isinstance(value, dict | list | Pairs) and value else None
+        text = value
+    return None
+
+
+def _strict(text: str) -> Any | None:
+    if not _BEGINS.match(text):
+        return None
+    if len(text) > 1000:
+        found = strictjson.read(text)
+        return found[0] if found else None
+    try:  # for a short text faster than `read`
+        value = _SHORT.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return None if too_deep(value, text) else value
+
+
+NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+(?:\s*+(?::|=>)|\()|-?\d+\s*+:|//|\#|/\*|(?:None|True|False)\b)
+    |(?<=\[)\s*+(?:["'{\[(<]|-?\d[\d.eE+-]*+\s*+,|(?:None|True|False|-?nan|-?inf)\b|[A-Za-z_][\w.]*+\(|b["']|//|/\*))"""
+"""How a document that is no strict JSON goes on behind its bracket, as against a bracket of prose or of a log line."""
+LIKELY = re.compile(rf"[{{\[]{NEAR}", re.VERBOSE)

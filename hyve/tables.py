@@ -1,0 +1,321 @@
+"""Tables in text: delimited (CSV, TSV, ...), fixed-width (of kubectl, docker, ps, df), ruled (Markdown, psql, MySQL).
+
+Rules:
+- Cells stay text; what a cell means is the store's business. An empty cell is "", a cell that its row doesn't have is
+  absent (`ragged_rows`), cells beyond the header stand in `extra_cells`.
+- A table has a header that looks like names, unlike what stands below it. Prose with commas, log lines and source code
+  have none. The shorter the table, the more its cells have to differ from its header.
+- A row that repeats the header (files written one after the other) is dropped, and the table flagged `concatenated`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from typing import Any, Literal, NamedTuple
+
+csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
+
+_HEADER_CHARS = 64 * 1024
+_COMMENTS = 5
+"""Lines of comment before a header that are looked past."""
+_CELL = re.compile(r"[A-Za-z_@#][^{}\"'=\n\t]{0,79}\Z")
+_NAME = re.compile(r"[A-Za-z_@#%][\w .()/%$#@:+-]{0,60}\Z")
+_NUMERIC = re.compile(r"[<>~+-]?\$?\d[\w.,:%+/() -]*\Z")
+_DIGITS = re.compile(r"\d+")
+_SHOWN = 8
+"""Rows that a header is held against before a table of aligned columns is read: each line may be a header."""
+
+
+class Table(NamedTuple):
+    """Rows in source order, as objects of texts, and where they stand, header included."""
+
+    rows: list[dict[str, Any]]
+    start: int
+    end: int
+    syntax: Literal["csv", "table"]
+    flags: tuple[str, ...] = ()
+
+
+def read(text: str, least: int = 1) -> Table | None:
+    """The whole text as one delimited table of at least that many rows; comment lines before it are no part of it."""
+    start = len(text) - len(text.lstrip("\r\n"))
+    for _ in range(_COMMENTS):
+        ends = [end for newline in "\r\n" if (end := text.find(newline, start, start + _HEADER_CHARS)) >= 0]
+        if not ends:
+            return None
+        head = text[start : min(ends)]
+        for delimiter in ",\t;|":
+            if delimiter in head and (table := _delimited(text, start, head, delimiter, least)):
+                return table
+        if head[:1] != "#":
+            return None
+        start = min(ends) + 1
+        start += text[start - 1 : start + 1] == "\r\n"
+    return None
+
+
+def _delimited(text: str, start: int, head: str, delimiter: str, least: int) -> Table | None:
+    try:
+        cells = next(csv.reader([head], delimiter=delimiter, strict=True))
+        if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
+            return None  # names are short: more words make a sentence
+        if not all(_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells)):
+            return None
+        reader = csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True)
+        rows = list(islice(reader, 1, 64))
+        if sum(len(row) not in (0, len(cells)) for row in rows) > 8:
+            return None
+        rows += reader
+    except csv.Error:
+        return None
+    rows = [row for row in rows if row]
+    count = len(rows)
+    rows = [row for row in rows if row != cells]
+    flags = ["concatenated"] if len(rows) < count else []
+    ragged = sum(len(row) != len(cells) for row in rows)
+    if len(rows) < least or ragged > len(rows) // 50 or not _is_header(cells, rows, f"{delimiter} " in head):
+        return None
+    names = _names(cells)
+    if ragged:
+        flags.append("ragged_rows")
+        value = [_ragged(names, row) for row in rows]
+    else:
+        value = [dict(zip(names, row, strict=False)) for row in rows]
+    return Table(value, start, len(text.rstrip("\r\n")), "csv", tuple(flags))
+
+
+def _names(cells: Sequence[str]) -> list[str]:
+    """A name for each column, none twice; the last is for cells beyond the header."""
+    names: dict[str, None] = {}
+    for i, cell in enumerate([*cells, "extra_cells"]):
+        name = label = cell.strip() or f"column_{i}"
+        number = 1
+        while label in names:
+            number += 1
+            label = f"{name}_{number}"
+        names[label] = None
+    return list(names)
+
+
+def _ragged(names: list[str], row: list[str]) -> dict[str, Any]:
+    width = len(names) - 1
+    record: dict[str, Any] = dict(zip(names[:width], row, strict=False))
+    if len(row) > width:
+        record[names[-1]] = row[width:]
+    return record
+
+
+def _is_header(cells: list[str], rows: list[list[str]], spaced: bool) -> bool:
+    """Whether the first line names what stands below it, rather than being one more line of the same kind.
+
+    `spaced`: blanks follow the delimiters, as in prose.
+    """
+    if not any(any(row) for row in rows):
+        return False
+    shown = rows[:50]
+    columns = [[row[i] for row in shown if len(row) > i] for i in range(len(cells))]
+    for cell, column in zip(cells, columns, strict=True):
+        mask = _DIGITS.sub("0", cell)
+        same = (_DIGITS.sub("0", other) == mask for other in column if other[:1] == cell[:1] and len(other) < 200)
+        if cell and 2 * sum(same) > len(column):
+            return False
+    if not spaced and len(rows) >= (2 if len(cells) > 2 else 3):
+        return True
+    if len(set(cells)) < len(cells) or not all(_NAME.match(cell.strip()) for cell in cells):
+        return False
+    if any(len(row) != len(cells) for row in rows) or any(len(cell.split()) > 3 for cell in cells):
+        return False
+    if spaced:
+        return any(column and all(_NUMERIC.match(cell.strip()) for cell in column) for column in columns)
+    return any(any(char.isdigit() for char in cell) or not cell for row in rows for cell in row)
+
+
+_NAMES = re.compile(r"(?=(?: {4}| ?[A-Z%#]| {1,3}[A-Z%#]))[ \t]*+(?:[A-Za-z%#][\w%()#/.:+-]*+(?:[ \t]++|\Z)){2,}+\Z")
+_TITLE = re.compile(r"[A-Z%#][\w%()#/.:+-]*+(?: [\w%()#/.:+-]++){0,2}\Z")
+_CAPITALS = re.compile(r"[A-Z0-9_%()#/.:+ -]+\Z")
+_RULE = re.compile(r"[ \t]*+[|+]?[ \t]*+:?(?:-{2,}+|={2,}+):?[ \t]*+(?:[|+][ \t]*+:?[-=]++:?[ \t]*+)++[|+]?[ \t]*+\Z")
+_UNDERLINE = re.compile(r"[ \t]*+[-=]{2,}+(?:[ \t]++[-=]{2,}+)++[ \t]*+\Z")
+
+
+def find(text: str) -> list[Table]:
+    """The tables that stand in free text, in order."""
+    found = list(_laid_out(text)) if "  " in text or "|" in text else []
+    taken = [table.start for table in found]
+    for table in _blocks(text):
+        at = bisect_left(taken, table.start)
+        if (at == 0 or found[at - 1].end <= table.start) and (at == len(found) or table.end <= taken[at]):
+            found.insert(at, table)
+            taken.insert(at, table.start)
+    return found
+
+
+_BLOCK_END = re.compile(r"\n[ \t\r]*+(?=\n|\Z|```)")
+_FENCE = re.compile(r"\s*+(?:```[ \t]*+(?P<kind>\w*+)[^\n]*+\n)?")
+
+
+def _blocks(text: str) -> Iterator[Table]:
+    """The delimited tables among the blocks of lines, up to a blank line or a fence; one line may stand before them."""
+    start = 0
+    while start < len(text) and (fence := _FENCE.match(text, start)):
+        match = _BLOCK_END.search(text, fence.end())
+        end = match.start() if match else len(text)
+        least = 1 if (fence["kind"] or "").lower() in ("csv", "tsv") else 3  # a fence that says so holds a table
+        at = fence.end()
+        for _ in range(2):
+            newline = text.find("\n", at, end)
+            if newline < 0:
+                break
+            table = read(text[at:end], least) if any(delimiter in text[at:newline] for delimiter in ",\t;|") else None
+            if table and (least == 1 or _holds_numbers(table.rows[:50])):
+                yield table._replace(start=at + table.start, end=at + table.end)
+                break
+            at = newline + 1
+        start = end + 1
+
+
+def _holds_numbers(rows: list[dict[str, Any]]) -> bool:
+    return any(type(cell) is str and cell[:1].isdigit() for row in rows for cell in row.values())
+
+
+def _laid_out(text: str) -> Iterator[Table]:
+    """The tables that are drawn: by lines of dashes, or by blanks."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    offsets = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    i = 0
+    while i < len(lines) - 1:
+        line = lines[i]
+        found: Table | None = None
+        if "|" in line or line.lstrip()[:2] == "+-":
+            header = i + 1 if _RULE.match(line) else i
+            if "|" in lines[header] and header + 1 < len(lines) and _RULE.match(lines[header + 1]):
+                found = _ruled(lines, i, header)
+        elif "  " in line and _NAMES.match(line):
+            found = _aligned(lines, i)
+        if found is not None:  # its span counts lines
+            yield found._replace(start=offsets[i], end=offsets[found.end - 1] + len(lines[found.end - 1]))
+            i = found.end
+        else:
+            i += 1
+
+
+def _ruled(lines: list[str], first: int, header: int) -> Table | None:
+    """A table with a line of dashes below its header (and in a frame: above it and at its end)."""
+    cells = _piped(lines[header])
+    names = _names(cells)
+    if len(cells) < 2 or len(cells) != len(_piped(lines[header + 1].replace("+", "|"))) or not any(cells):
+        return None
+    stop, rows, ragged = header + 2, [], False
+    framed = first < header
+    while stop < len(lines) and (line := lines[stop]).strip():
+        if _RULE.match(line):
+            stop += 1
+            if framed:
+                break
+            continue
+        if "|" not in line:
+            break
+        row = _piped(line)
+        ragged |= len(row) != len(cells)
+        rows.append(_ragged(names, row))
+        stop += 1
+    return Table(rows, first, stop, "table", ("ragged_rows",) if ragged else ()) if rows else None
+
+
+def _piped(line: str) -> list[str]:
+    line = line.strip()
+    if line.startswith("|"):
+        line = line[1:]
+        if line.endswith("|") and not line.endswith("\\|"):
+            line = line[:-1]
+    if "\\|" not in line:
+        return [cell.strip() for cell in line.split("|")]
+    return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", line)]
+
+
+def _aligned(lines: list[str], i: int) -> Table | None:
+    """A table whose columns stand below each other: by the starts of its header's names, else by its blanks."""
+    line = lines[i].replace("\t", " ")
+    underlined = bool(_UNDERLINE.match(lines[i + 1]))
+    first = i + 1 + underlined
+    if first >= len(lines) or _DIGITS.sub("0", lines[first]) == _DIGITS.sub("0", line):
+        return None
+    spans = [match.span() for match in re.finditer(r"\S+(?: \S+)*+", line)]
+    cells = [line[start:end] for start, end in spans]
+    capitals = bool(_CAPITALS.match(line))
+    if len(cells) > (1 if capitals else 2) and all(_TITLE.match(cell) or _CAPITALS.match(cell) for cell in cells):
+        shown, tight = _below(lines[first : first + _SHOWN], [start for start, _ in spans])
+        certain = underlined or (capitals and not tight and len(cells) > 2)
+        if len(shown) >= (1 if certain else 3) and _is_header(cells, shown, False):
+            spans = list(_split(line, spans, lines[first : first + len(shown)]))
+            rows, _ = _below(lines[first:], [start for start, _ in spans])
+            names = _names([line[start:end] for start, end in spans])
+            return Table([dict(zip(names, row, strict=False)) for row in rows], i, first + len(rows), "table")
+    return _columns(lines, line, first)
+
+
+def _below(lines: list[str], starts: list[int]) -> tuple[list[list[str]], bool]:
+    """(cells of the lines that are rows of columns with these starts, whether only one blank parts some of them)."""
+    starts = [0, *starts[1:]]
+    rows, tight = [], False
+    for line in lines:
+        cut = [start for start in starts[1:] if start <= len(line)]
+        if not line.strip() or any(line[start - 1] != " " for start in cut):
+            break
+        row = [line[a:b].strip() for a, b in zip(starts, [*starts[1:], len(line)], strict=True)]
+        if sum(map(bool, row)) < 2:
+            break
+        tight |= any(line[start - 2] != " " for start in cut)
+        rows.append(row)
+    return rows, tight
+
+
+def _split(line: str, spans: list[tuple[int, int]], rows: list[str]) -> Iterator[tuple[int, int]]:
+    """The spans of a header's names, taken apart where all rows have a blank below theirs and something behind it."""
+    ends = [*[start for start, _ in spans[1:]], max(map(len, rows))]
+    for (start, end), stop in zip(spans, ends, strict=True):
+        for match in re.finditer(" ", line[start:end]):
+            at = start + match.start()
+            if all(row[at : at + 1] in (" ", "") for row in rows) and any(row[at:stop].strip() for row in rows):
+                yield start, at
+                start = at + 1
+        yield start, end
+
+
+def _columns(lines: list[str], line: str, first: int) -> Table | None:
+    """A table with numbers set to the right, as of ps, df and free: one word a cell, but for the last column."""
+    if len(line.split()) < 4:
+        return None
+    block = []
+    for row in lines[first:]:
+        if sum(bool(_NUMERIC.match(cell)) for cell in row.split()) < 2:
+            break
+        block.append(row)
+    if len(block) < 2:
+        return None
+    spans: list[tuple[int, int]] = []
+    for match in re.finditer(r"\S+", line):
+        start, end = match.span()
+        # Two words of one name: not all rows have a blank where the header has its only one.
+        if spans and start == spans[-1][1] + 1 and any(row[start - 1 : start] != " " for row in block):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    cells = [line[start:end] for start, end in spans]
+    if line[:4].isspace() and len(block[0].split()) == len(cells) + 1 and block[0][:1].strip():
+        cells.insert(0, "")
+    rows = []
+    for row in block:
+        values = row.split(None, len(cells) - 1)
+        if len(values) != len(cells):
+            break
+        rows.append([value.rstrip() for value in values])
+    numeric = sum(all(_NUMERIC.match(row[c]) for row in rows) for c in range(len(cells)))
+    if len(rows) < 2 or len(cells) < 4 or numeric < 2 or not _is_header(cells, rows, False):
+        return None
+    names = _names(cells)
+    return Table([dict(zip(names, row, strict=False)) for row in rows], first, first + len(rows), "table")

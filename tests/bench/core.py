@@ -1,0 +1,204 @@
+"""Speed and memory of parse and store, as Markdown: `python -m tests.bench.core [--quick] [--rounds N] [FOLDER]`.
+
+Speed: milliseconds of `hyve.parse` and of `Datastore` (shape and DuckDB) for the files of FOLDER (generated ones
+without it) and for a list of 100,000 records of six fields, beside the floor, the least that puts the same bytes into
+an in-memory DuckDB: orjson, pyarrow's `Table.from_pylist` of the list (or of a list of the one object), `CREATE TABLE`.
+Where pyarrow refuses the types, the floor is orjson and DuckDB's `read_json` of the file; a text that is no JSON has
+none. Ours and the floor take turns after a round of warming up, the best of N rounds counts, and the floor runs without
+Python's cycle collector. A list of records without containers is flat, all else nested.
+
+Growth: seconds for each MB and peak memory at 1, 10 and 100 MB, each in a process of its own. The time is relative to
+that at 1 MB; the memory is what the process held at most, above what it held before it read the payload, as a multiple
+of the payload. `--quick` leaves out 100 MB. `--cpu` takes the processor's time instead of the clock's, for a machine
+that has other things to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow as pa
+
+import hyve
+from tests.bench import payloads
+
+FLAT, NESTED = 3.0, 6.0
+"""Most times the floor that flat records and nested ones may take."""
+
+GROWTH, MEMORY = 1.3, 8.0
+"""Most times the seconds for a MB that 1 MB takes, and most times the payload in memory."""
+
+_MB = 1_000_000
+_GENERATED = {
+    "logs.json": payloads.flat,
+    "logs.ndjson": payloads.lines,
+    "pods.json": payloads.pods,
+    "otlp.json": payloads.otlp,
+    "matrix.json": payloads.matrix,
+    "table.csv": payloads.csv,
+    "mixed.txt": payloads.mixed,
+}
+_GROWING = {"flat": payloads.flat, "pods": payloads.pods, "otlp": payloads.otlp}
+
+
+def main() -> int:
+    """Prints both tables; 1 if a figure is out of bounds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(_measure(options.measure, options)))
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        good = _speed(Path(scratch), options)
+        print()
+        good &= _growth((1, 10) if options.quick else (1, 10, 100), Path(scratch), options)
+    return 0 if good else 1
+
+
+def _clock(options: argparse.Namespace) -> Callable[[], float]:
+    return time.process_time if options.cpu else time.perf_counter
+
+
+def _speed(scratch: Path, options: argparse.Namespace) -> bool:
+    if options.folder is None:
+        for name, make in _GENERATED.items():
+            (scratch / name).write_text(make(3 * _MB // 2))
+        files = sorted(scratch.iterdir())
+    else:
+        files = sorted(options.folder.glob("*_*.*"))
+    files.append(scratch / "100,000 flat records")
+    files[-1].write_text(payloads.records(100_000))
+    print("| input | MB | parse ms | store ms | floor ms | ratio | at most | floor |")
+    print("|---|---:|---:|---:|---:|---:|---:|---|")
+    good = [_compare(file, options.rounds, _clock(options)) for file in files]
+    return all(good)
+
+
+def _compare(file: Path, rounds: int, clock: Callable[[], float]) -> bool:
+    data = file.read_bytes()
+    floor, label, bound = _floor(file, data)
+    times: list[tuple[float, float, float]] = []
+    for _ in range(rounds + 1):
+        parse, store = _ours(data, clock)
+        gc.disable()
+        began = clock()
+        if floor:
+            floor()
+        times.append((parse, store, clock() - began))
+        gc.enable()
+        gc.collect()
+    parse, store = min(((parse, store) for parse, store, _ in times[1:]), key=sum)
+    least = min(took for *_, took in times[1:])
+    row = f"| {file.name} | {len(data) / _MB:.1f} | {parse * 1e3:.1f} | {store * 1e3:.1f} |"
+    if floor is None:
+        print(f"{row} | | | {label} |", flush=True)
+        return True
+    ratio = (parse + store) / least
+    print(f"{row} {least * 1e3:.1f} | {ratio:.2f} | {bound:.0f} | {label} |", flush=True)
+    return ratio <= bound
+
+
+def _ours(data: bytes, clock: Callable[[], float]) -> tuple[float, float]:
+    """Seconds of parse and of store."""
+    began = clock()
+    document = hyve.parse(data)
+    parsed = clock()
+    store = hyve.Datastore.from_document(document)
+    stored = clock()
+    store.close()
+    return parsed - began, stored - parsed
+
+
+def _floor(file: Path, data: bytes) -> tuple[Callable[[], Any] | None, str, float]:
+    """(what to run, its label, the bound) for one file."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None, "none: no JSON", 0
+    rows = value if isinstance(value, list) else [value]
+    flat = isinstance(value, list) and not any(isinstance(cell, dict | list) for row in rows for cell in row.values())
+    bound = FLAT if flat else NESTED
+
+    def from_pylist() -> None:
+        value = orjson.loads(data)
+        table = pa.Table.from_pylist(value if isinstance(value, list) else [value])
+        with duckdb.connect() as connection:
+            connection.register("source", table)
+            connection.execute("CREATE TABLE records AS SELECT * FROM source")
+
+    def read_json() -> None:
+        orjson.loads(data)
+        with duckdb.connect() as connection:
+            size = f"maximum_object_size = {len(data) + 1024}"
+            connection.execute(f"CREATE TABLE records AS SELECT * FROM read_json('{file}', {size})")
+
+    try:
+        pa.Table.from_pylist(rows)
+    except pa.ArrowException:
+        return read_json, "orjson, read_json", bound
+    return from_pylist, "orjson, from_pylist, CREATE TABLE", bound
+
+
+def _growth(sizes: tuple[int, ...], scratch: Path, options: argparse.Namespace) -> bool:
+    print("| records | MB | seconds for a MB | relative to 1 MB | at most | peak memory / payload | at most |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    good = True
+    for name, make in _GROWING.items():
+        first = 0.0
+        for size in sizes:
+            file = scratch / f"{name}-{size}"
+            file.write_text(make(size * _MB))
+            command = [sys.executable, "-m", "tests.bench.core", "--measure", str(file)]
+            command += ["--rounds", str(max(1, options.rounds // size)), *(["--cpu"] if options.cpu else [])]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            file.unlink()
+            pace = found["seconds"] / found["size"]
+            first = first or pace
+            memory = found["peak"] / found["size"]
+            good &= pace <= GROWTH * first and memory <= MEMORY
+            print(
+                f"| {name} | {found['size'] / _MB:.1f} | {pace * _MB:.4f} | {pace / first:.2f} | {GROWTH} "
+                f"| {memory:.1f} | {MEMORY:.0f} |",
+                flush=True,
+            )
+    return good
+
+
+def _measure(file: Path, options: argparse.Namespace) -> dict[str, float]:
+    """Bytes, peak bytes above those held before, and the best seconds of parse and store of `file`."""
+    clock = _clock(options)
+    _ours(file.read_bytes()[:100_000], clock)  # imports, and what DuckDB and pyarrow set up once
+    before = _memory("VmRSS")
+    data = file.read_bytes()
+    seconds = sum(_ours(data, clock))
+    peak = _memory("VmHWM")
+    for _ in range(options.rounds - 1):
+        gc.collect()
+        seconds = min(seconds, sum(_ours(data, clock)))
+    return {"size": len(data), "peak": peak - before, "seconds": seconds}
+
+
+def _memory(line: str) -> int:
+    """Bytes on one line of Linux's account of this process. (ru_maxrss starts with what the parent process held.)"""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition(f"{line}:")[2].split()[0]) * 1024
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,188 @@
+"""Hostile texts against well-formed ones of the same kind, as Markdown: `python -m tests.bench.hostile [CASE ...]`.
+
+For each case the seconds of `hyve.parse` and `Datastore` on 5 MB, over those of a well-formed text of the same kind and
+length: JSON, NDJSON, Python reprs, a log or a CSV table. Each runs in a process of its own, which is ended after two
+minutes; of a ratio above its bound the best of three runs counts. `--size` sets another length in MB, `--cpu` takes the
+processor's time instead of the clock's, for a machine that has other things to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import hyve
+from tests.bench import payloads
+
+RATIO = 5.0
+"""Most times the well-formed text's seconds that a hostile one may take."""
+
+TIMEOUT = 120.0
+"""Seconds after which a run is ended."""
+
+WELL_FORMED: dict[str, Callable[[int], str]] = {
+    "json": payloads.flat,
+    "ndjson": payloads.lines,
+    "python": payloads.python,
+    "log": payloads.log,
+    "csv": payloads.csv,
+}
+
+
+def _repeated(text: str) -> Callable[[int], str]:
+    return lambda size: text * (size // len(text))
+
+
+def _framed(before: str, text: str, after: str) -> Callable[[int], str]:
+    return lambda size: before + text * (size // len(text)) + after
+
+
+def _each_line(make: Callable[[int], str], old: str, new: str) -> Callable[[int], str]:
+    return lambda size: make(size).replace(old, new)
+
+
+HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
+    "[[[[": ("json", _repeated("[")),
+    "[[[[ and ]]]]": ("json", lambda size: "[" * (size // 2) + "]" * (size // 2)),
+    "[{[{": ("json", _repeated("[{")),
+    '{"a":': ("json", _repeated('{"a":')),
+    '{"a":[': ("json", _repeated('{"a":[')),
+    '{"a":1,': ("json", _repeated('{"a":1,')),
+    '[{"a":1},': ("json", _repeated('[{"a":1},')),
+    '{"a" on lines': ("json", _repeated('{"a"\n')),
+    "quotes": ("json", _repeated('"')),
+    "[ and quotes": ("json", _framed("[", '"', "]")),
+    '["': ("json", _repeated('["')),
+    '{"': ("json", _repeated('{"')),
+    "backslashes": ("json", _repeated("\\")),
+    '[" and backslashes': ("json", _framed('["', "\\", '"]')),
+    '\\"': ("json", _repeated('\\"')),
+    "\\u0000": ("json", _framed('["', "\\u0000", '"]')),
+    "\\ud800": ("json", _framed('["', "\\ud800", '"]')),
+    "NUL": ("json", _repeated('{"a":"\0"}')),
+    "cut JSON on one line": ("json", lambda size: payloads.flat(size)[:-40]),
+    "cut deep JSON on one line": ("json", lambda size: payloads.pods(size)[:-140]),
+    "cut in a string of 5 MB": ("json", _framed('[{"a": "', "text ", "")),
+    "JSON with a comma too many": ("json", lambda size: payloads.flat(size)[:-1] + ",]"),
+    "JSON without its first brace": ("json", lambda size: payloads.flat(size)[2:]),
+    "JSON without quotes on keys": ("json", _each_line(payloads.flat, '"ts"', "ts")),
+    "JSON with its brackets crossed": ("json", lambda size: payloads.otlp(size).translate({0x5D: "}", 0x7D: "]"})),
+    "digits": ("json", _framed("[", "9", "]")),
+    "digits after a point": ("json", _framed("[0.", "3", "]")),
+    "repeated keys": ("json", _framed("{", '"a":1,', '"a":1}')),
+    "distinct keys": ("json", lambda size: "{" + ",".join(f'"k{i}":{i}' for i in range(size // 14)) + "}"),
+    "records of distinct keys": ("json", lambda size: json.dumps([{f"k{i}": i} for i in range(size // 18)])),
+    "blanks": ("json", _framed("{", " ", "}")),
+    "blank lines": ("json", _framed("{", "\n", "x}")),
+    "every line cut": ("ndjson", _each_line(payloads.lines, '"}\n', "\n")),
+    "every line with two commas": ("ndjson", _each_line(payloads.lines, ', "msg"', ',, "msg"')),
+    "every line with single quotes": ("ndjson", _each_line(payloads.lines, '"', "'")),
+    "every line without its brace": ("ndjson", _each_line(payloads.lines, '{"ts"', '"ts"')),
+    "last line cut": ("ndjson", lambda size: payloads.lines(size)[:-30]),
+    "text behind each line": ("ndjson", _each_line(payloads.lines, "}\n", "} ok\n")),
+    "single quotes": ("python", _repeated("'")),
+    "{'a':": ("python", _repeated("{'a':")),
+    "{'a': ( on lines": ("python", _repeated("{'a': (\n")),
+    "((((": ("python", _repeated("(")),
+    "[( and )]": ("python", lambda size: "[(" * (size // 4) + ")]" * (size // 4)),
+    "f(f(f(": ("python", _repeated("f(")),
+    "unbalanced": ("python", _repeated("{[(]})([")),
+    "every repr cut": ("python", _each_line(payloads.python, "'}\n", "\n")),
+    "log with braces": ("log", _each_line(payloads.log, "request", 'request {"id": 3, [req={x:')),
+    "log with whole JSON": ("log", _each_line(payloads.log, "request", 'request {"id": 3}')),
+    "log with brackets": ("log", _each_line(payloads.log, "request", "[[]{}] {a} [1, 2")),
+    "prose with braces on one line": ("log", _repeated('the {set} of ["all] {"sets": that ')),
+    'key="': ("log", _repeated('key="')),
+    'key=" on lines': ("log", _repeated('key="a\n')),
+    "key=": ("log", _repeated("key=")),
+    "a=b on one line": ("log", _repeated("a=b ")),
+    "<": ("log", _repeated("<")),
+    "< on lines": ("log", _repeated("<a b=\n")),
+    "escapes of a terminal": ("log", _repeated("\x1b[")),
+    "``` on lines": ("log", _repeated("```\n")),
+    "digits on one line": ("log", _repeated("1")),
+    "1-1-": ("log", _repeated("1-")),
+    "one word": ("log", _repeated("a")),
+    "blanks only": ("log", lambda size: " " * size + "x"),
+    "header, then quotes": ("csv", _framed("a,b,c\n", '"', "")),
+    "header, then open quotes": ("csv", _framed("a,b,c\n", '1,2,"\n', "")),
+    "commas": ("csv", _repeated(",")),
+    "header, then commas": ("csv", _framed("a,b,c\n", ",", "")),
+    "header of 5 MB": ("csv", lambda size: ",".join(f"h{i}" for i in range(size // 8)) + "\n1,2\n1,2\n1,2\n"),
+    "ragged rows": ("csv", lambda size: payloads.csv(size).replace(",ERROR", ",ERROR,,,")),
+    "tabs": ("csv", _repeated("\t")),
+    "semicolons on lines": ("csv", _repeated("a;b;c\n;;\n")),
+}
+
+
+def main() -> int:
+    """Prints the table; 1 if a ratio is above its bound or a run ended in anything but a value or a HyveError."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    parser.add_argument("--size", type=float, default=5.0)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    size = round(options.size * 1_000_000)
+    if options.measure is not None:
+        _measure(options.measure, size, time.process_time if options.cpu else time.perf_counter)
+        return 0
+    cases = {name: case for name, case in HOSTILE.items() if name in (options.cases or HOSTILE)}
+    well_formed = {kind: _best(kind, options, 3) for kind in dict.fromkeys(kind for kind, _ in cases.values())}
+    print("| case | kind | seconds | well formed | ratio | read as |\n|---|---|---:|---:|---:|---|")
+    good = True
+    for name, (kind, _) in cases.items():
+        reference = well_formed[kind][0]
+        seconds, outcome = _best(name, options, 1)
+        if RATIO * reference < seconds < TIMEOUT:
+            seconds, outcome = min((seconds, outcome), _best(name, options, 2))
+        within = seconds <= RATIO * reference
+        good &= within
+        shown = name.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+        ratio = f"{seconds / reference:.2f}" if within else f"**{seconds / reference:.2f}**"
+        print(f"| {shown} | {kind} | {seconds:.2f} | {reference:.2f} | {ratio} | {outcome} |", flush=True)
+    return 0 if good else 1
+
+
+def _best(name: str, options: argparse.Namespace, runs: int) -> tuple[float, str]:
+    """(seconds, outcome) of the fastest run."""
+    command = [sys.executable, "-m", "tests.bench.hostile", f"--size={options.size}", f"--measure={name}"]
+    command += ["--cpu"] if options.cpu else []
+    found: list[tuple[float, str]] = []
+    for _ in range(runs):
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            found.append((float("inf"), f"ended after {TIMEOUT:.0f} s"))
+            continue
+        last = run.stderr.strip().splitlines()[-1:] or [f"status {run.returncode}"]
+        found.append(tuple(json.loads(run.stdout)) if run.returncode == 0 else (float("inf"), last[0][:100]))
+    return min(found)
+
+
+def _measure(name: str, size: int, clock: Callable[[], float]) -> None:
+    """Prints seconds and outcome of one text, in this process."""
+    make = WELL_FORMED[name] if name in WELL_FORMED else HOSTILE[name][1]
+    text = make(size)
+    for warm in WELL_FORMED.values():
+        hyve.Datastore.from_text(warm(2_000)).close()
+    began = clock()
+    try:
+        document = hyve.parse(text)
+        with hyve.Datastore.from_document(document) as store:
+            seconds = clock() - began
+            kinds = dict.fromkeys(part.syntax for part in document.parts)
+            outcome = f"{len(document.parts):,} parts {' '.join(kinds)}, {len(store.catalog.tables):,} tables"
+            outcome += f"; {' '.join(document.flags)}" if document.flags else ""
+    except hyve.HyveError as error:
+        seconds = clock() - began
+        outcome = f"{type(error).__name__}: {str(error)[:60]}"
+    print(json.dumps((seconds, outcome)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

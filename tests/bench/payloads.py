@@ -1,0 +1,193 @@
+"""Generated payloads of any size for the benchmarks: the same text for the same size, well formed, nobody's data."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from typing import Any
+
+_SERVICES = ("checkout", "cart", "payments", "search", "auth", "catalog", "shipping", "email")
+
+
+def records(number: int) -> str:
+    """A list of `number` records of six fields, about 128 characters each."""
+    return "[" + ", ".join(islice(_endless(_record), number)) + "]"
+
+
+def flat(size: int) -> str:
+    """A list of such records as in `records`."""
+    return _listed(_record, size)
+
+
+def lines(size: int) -> str:
+    """The records of `flat`, one a line (NDJSON)."""
+    return "\n".join(_sized(_record, size)) + "\n"
+
+
+def pods(size: int) -> str:
+    """A list of Kubernetes pods with their labels, containers and statuses."""
+    return _listed(_pod, size)
+
+
+def otlp(size: int) -> str:
+    """An OTLP export: many resources of one scope of 100 spans each, attributes included."""
+    return '{"resourceSpans": ' + _listed(_resource_spans, size) + "}"
+
+
+def matrix(size: int) -> str:
+    """A Prometheus range query's answer: series of 500 samples, [number, text] each."""
+    return '{"status": "success", "data": {"resultType": "matrix", "result": ' + _listed(_series, size) + "}}"
+
+
+def python(size: int) -> str:
+    """Reprs of the records of `flat`, one a line."""
+    return "\n".join(repr(json.loads(record)) for record in _sized(_record, size)) + "\n"
+
+
+def log(size: int) -> str:
+    """Lines of a log in free text."""
+    return "\n".join(_sized(_log_line, size)) + "\n"
+
+
+def csv(size: int) -> str:
+    """A CSV table of six columns, one of them quoted."""
+    return "ts,level,service,status,duration_ms,msg\n" + "\n".join(_sized(_csv_row, size)) + "\n"
+
+
+def mixed(size: int) -> str:
+    """Prose, a JSON document in a code fence, free log lines, and a JSON document at the end."""
+    half = size // 2
+    return (
+        "This is what was gathered about the incident.\n\n```json\n"
+        + json.dumps(json.loads(flat(half // 2)), indent=2)
+        + "\n```\n\nThe log of the gateway:\n\n"
+        + log(half)
+        + "\nAnd its pods:\n"
+        + pods(half // 2)
+    )
+
+
+def _endless(make: Callable[[random.Random, int], Any]) -> Iterator[str]:
+    source = random.Random(17)
+    for number in count():
+        item = make(source, number)
+        yield item if isinstance(item, str) else json.dumps(item)
+
+
+def _sized(make: Callable[[random.Random, int], Any], size: int) -> Iterator[str]:
+    written = 0
+    for text in _endless(make):
+        yield text
+        written += len(text) + 2
+        if written >= size:
+            return
+
+
+def _listed(make: Callable[[random.Random, int], Any], size: int) -> str:
+    return "[" + ", ".join(_sized(make, size)) + "]"
+
+
+def _time(number: int) -> str:
+    return (
+        f"2026-03-{1 + number // 86_400 % 28:02d}T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z"
+    )
+
+
+def _record(source: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "ts": _time(number),
+        "level": source.choice(("INFO", "INFO", "WARN", "ERROR")),
+        "service": source.choice(_SERVICES),
+        "status": source.choice((200, 200, 404, 500)),
+        "ms": round(source.random() * 900, 2),
+        "msg": f"POST /items/{source.randrange(10**6)}",
+    }
+
+
+def _pod(source: random.Random, number: int) -> dict[str, Any]:
+    app = source.choice(_SERVICES)
+    return {
+        "metadata": {
+            "name": f"{app}-{source.randrange(16**9):09x}",
+            "namespace": source.choice(("prod", "staging")),
+            "uid": f"{source.randrange(16**32):032x}",
+            "labels": {"app": app, "tier": source.choice(("fe", "be")), "team": f"t{source.randrange(9)}"},
+        },
+        "spec": {
+            "nodeName": f"node-{source.randrange(99)}",
+            "containers": [
+                {"name": app, "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "100m"}}}
+            ],
+        },
+        "status": {
+            "phase": source.choice(("Running", "Running", "Pending")),
+            "podIP": f"10.{source.randrange(256)}.{source.randrange(256)}.{source.randrange(256)}",
+            "containerStatuses": [
+                {
+                    "name": app,
+                    "ready": True,
+                    "restartCount": source.randrange(5),
+                    "image": f"registry.local/{app}:v1.{source.randrange(9)}",
+                    "state": {"running": {"startedAt": _time(number)}},
+                }
+            ],
+        },
+    }
+
+
+def _resource_spans(source: random.Random, number: int) -> dict[str, Any]:
+    service = source.choice(_SERVICES)
+    return {
+        "resource": {
+            "attributes": [_attribute("service.name", service), _attribute("host.name", f"node-{number % 99}")]
+        },
+        "scopeSpans": [
+            {"scope": {"name": "auto", "version": "1.2.0"}, "spans": [_span(source, i) for i in range(100)]}
+        ],
+    }
+
+
+def _span(source: random.Random, number: int) -> dict[str, Any]:
+    start = 1_772_323_200_000_000_000 + number * 3_000_000
+    return {
+        "traceId": f"{source.randrange(16**32):032x}",
+        "spanId": f"{source.randrange(16**16):016x}",
+        "parentSpanId": f"{source.randrange(16**16):016x}" if number else "",
+        "name": source.choice(("GET /cart", "publish event", "SELECT items")),
+        "kind": 1 + number % 3,
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(start + source.randrange(10**8)),
+        "attributes": [
+            _attribute("http.method", "GET"),
+            {"key": "http.status_code", "value": {"intValue": source.choice(("200", "200", "500"))}},
+            _attribute("net.peer.name", f"db-{source.randrange(4)}"),
+        ],
+        "status": {"code": 1},
+    }
+
+
+def _attribute(key: str, value: str) -> dict[str, Any]:
+    return {"key": key, "value": {"stringValue": value}}
+
+
+def _series(source: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "metric": {"__name__": "http_requests_rate", "instance": f"10.0.0.{number % 250}:9100", "code": "200"},
+        "values": [[1_772_323_200 + 60 * i, f"{source.random() * 100:.6f}"] for i in range(500)],
+    }
+
+
+def _log_line(source: random.Random, number: int) -> str:
+    return (
+        f"{_time(number)} {source.choice(('INFO', 'INFO', 'WARN', 'ERROR'))} [{source.choice(_SERVICES)}] request "
+        f"{source.randrange(16**8):08x} took {source.randrange(900)} ms, {source.randrange(10**6)} bytes sent"
+    )
+
+
+def _csv_row(source: random.Random, number: int) -> str:
+    record = _record(source, number)
+    return ",".join(
+        [*(str(record[key]) for key in ("ts", "level", "service", "status", "ms")), f'"{record["msg"]}, ok"']
+    )

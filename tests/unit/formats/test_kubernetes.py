@@ -1,0 +1,171 @@
+"""Containers of pods, other objects, quantities and names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hyve.formats import relations
+from hyve.formats.kubernetes import application, quantity
+
+AT = 1_706_933_106_000_000_000  # 2024-02-03T04:05:06Z
+TEXT = "2024-02-03T04:05:06Z"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("10m", 0.01),
+        ("2", 2.0),
+        (2, 2.0),
+        (0.5, 0.5),
+        ("16419384Ki", 16419384 * 1024.0),
+        ("1.5Gi", 1.5 * 1024**3),
+        ("129e6", 129e6),
+        ("129M", 129e6),
+        ("100n", 1e-7),
+        ("1e400", None),
+        ("1Kb", None),
+        ("", None),
+        ("1" * 5_000_000, None),
+        (True, None),
+        (10**400, None),
+        ([], None),
+    ],
+)
+def test_quantities(given: Any, expected: float | None) -> None:
+    assert quantity(given) == (pytest.approx(expected) if expected is not None else None)
+
+
+@pytest.mark.parametrize(
+    ("pod", "name"),
+    [
+        ("cart-5d9f7c6b5d-x2x4z", "cart"),
+        ("cart-x2x4z", "cart"),
+        ("cart-0", "cart"),
+        ("payment-cache", "payment-cache"),
+        ("my-backend-store", "my-backend-store"),
+        ("cart", "cart"),
+        ("-0", "-0"),
+        ("", ""),
+    ],
+)
+def test_the_application_of_a_pod(pod: str, name: str) -> None:
+    assert application(pod) == name
+
+
+def test_containers_with_requests_and_ends() -> None:
+    limits = {"requests": {"cpu": "10m", "memory": "50Mi"}, "limits": {"memory": "1Gi"}}
+    ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": TEXT, "finishedAt": "2024-02-03T04:05:07Z"}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "cart-0", "namespace": "shop", "labels": {"app": "cart"}},
+        "spec": {
+            "initContainers": [{"name": "migrate", "image": "m:1"}],
+            "containers": [{"name": "server", "image": "c:1", "resources": limits}, {"name": "proxy", "image": "p:1"}],
+        },
+        "status": {
+            "initContainerStatuses": [
+                {"name": "migrate", "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+            ],
+            "containerStatuses": [
+                {
+                    "name": "server",
+                    "ready": False,
+                    "restartCount": 4,
+                    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                    "lastState": {"terminated": ended},
+                },
+                {"name": "proxy", "ready": True, "restartCount": 0, "state": {"running": {"startedAt": TEXT}}},
+            ],
+        },
+    }
+    found = relations([pod])
+    (row,) = found["pods"]
+    assert (row["restarts"], row["reason"], row["ready"], row["images"]) == (4, "CrashLoopBackOff", False, "c:1, p:1")
+    migrate, server, proxy = found["containers"]
+    assert (migrate["init"], migrate["state"], migrate["reason"], migrate["exit_code"]) == (
+        True,
+        "terminated",
+        "Completed",
+        0,
+    )
+    assert server == {
+        "time": AT,
+        "end_time": AT + 1_000_000_000,
+        "service": "cart",
+        "namespace": "shop",
+        "pod": "cart-0",
+        "container": "server",
+        "init": False,
+        "image": "c:1",
+        "ready": False,
+        "restarts": 4,
+        "state": "waiting",
+        "reason": "CrashLoopBackOff",
+        "exit_code": 137,
+        "cpu_request": 0.01,
+        "cpu_limit": None,
+        "memory_request": 50 * 1024**2,
+        "memory_limit": 1024**3,
+    }
+    assert (proxy["state"], proxy["time"], proxy["end_time"], proxy["reason"]) == ("running", AT, None, "")
+
+
+def condition(type_: str, status: str, reason: str = "") -> dict[str, Any]:
+    return {"type": type_, "status": status, "reason": reason, "message": f"{type_} is {status}"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ready", "reason"),
+    [
+        ([condition("Degraded", "False"), condition("Available", "True")], True, ""),
+        ([condition("Available", "True"), condition("Degraded", "True", "Sync")], False, "Sync"),
+        (
+            [condition("Ready", "False", "KubeletDown"), condition("MemoryPressure", "True", "Full")],
+            False,
+            "KubeletDown",
+        ),
+        ([condition("Ready", "Unknown", "NodeStatusUnknown")], False, "NodeStatusUnknown"),
+        ([condition("Progressing", "True")], None, ""),
+        ([], None, ""),
+    ],
+)
+def test_objects_and_their_conditions(conditions: list[Any], ready: bool | None, reason: str) -> None:
+    item = {
+        "kind": "ClusterOperator",
+        "apiVersion": "config.openshift.io/v1",
+        "metadata": {"name": "dns", "creationTimestamp": TEXT},
+        "status": {"conditions": conditions},
+    }
+    for value in (item, {"items": [item]}, {"kind": "List", "items": [item, 5]}, [item]):
+        (row,) = relations([value])["kubernetes_objects"]
+        assert (row["kind"], row["name"], row["time"], row["ready"], row["reason"]) == (
+            "ClusterOperator",
+            "dns",
+            AT,
+            ready,
+            reason,
+        )
+        assert row["conditions"] == {said["type"]: said["status"] for said in conditions}
+
+
+def test_items_take_the_kind_of_their_list_and_replicas_are_numbers() -> None:
+    item = {"metadata": {"name": "cart"}, "spec": {"replicas": 3}, "status": {"readyReplicas": 1}}
+    (row,) = relations([{"kind": "DeploymentList", "items": [item]}])["kubernetes_objects"]
+    assert (row["kind"], row["service"], row["replicas"], row["ready_replicas"]) == ("Deployment", "cart", 3, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"kind": "video", "metadata": {"name": "x"}},
+        {"kind": "Deployment", "metadata": {"labels": {}}, "spec": {}},
+        {"kind": 5, "metadata": {"name": "x"}, "spec": {}},
+        {"items": [{"kind": "book", "title": "x"}]},
+        {"kind": "Event", "metadata": {"name": "x"}, "status": {}},
+    ],
+)
+def test_what_is_no_object(value: Any) -> None:
+    assert relations([value]) == {}

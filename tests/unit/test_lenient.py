@@ -1,0 +1,118 @@
+"""Near-JSON: the second and the third pass (H7)."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyve.lenient import read_lenient
+from hyve.strictjson import Pairs
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('{"a": 1, "b": [1, 2,],}', {"a": 1, "b": [1, 2]}),
+        ('{"a": 1, // said\n /* and */ "b": 2 # done\n}', {"a": 1, "b": 2}),
+        ("{name: 'cart', 'it\\'s': \"x\", $ok: true}", {"name": "cart", "it's": "x", "$ok": True}),
+        ('{"a": "line 1\nline 2\ttab\x01"}', {"a": "line 1\nline 2\ttab\x01"}),
+        ('{"path": "C:\\dir\\x41", "u": "\\u00e9\\ud83d\\ude00\\d"}', {"path": "C:\\dirA", "u": "é\U0001f600\\d"}),
+        ('{:a=>1, "b"=>nil}', {"a": 1, "b": None}),
+        ('{"a": 1\n "b": 2}', {"a": 1, "b": 2}),
+        ('{"a": [1, {"b": 2}}', {"a": [1, {"b": 2}]}),
+        ("{a: +1, b: .5, c: 5., d: 0x1F, e: 007, f: 1e3}", {"a": 1, "b": 0.5, "c": 5.0, "d": 31, "e": "007", "f": 1e3}),
+        ("{a: None, b: True, c: undefined, d: word}", {"a": None, "b": True, "c": None, "d": "word"}),
+        ("{at: 12:30:45, url: http://x/y?z=1}", {"at": "12:30:45", "url": "http://x/y?z=1"}),
+        ('{"n": 123456789012345678901234567890, x: 1e400}', {"n": 123456789012345678901234567890, "x": "1e400"}),
+        ('{"a": 1 "b": 2}', None),
+        ("[1, 2,, 3]", None),
+        ("[,]", None),
+        ('{"a": }', None),
+        ('{"a"}', None),
+        ("[a b]", None),
+        ("[a:b, 1]", None),
+        ('["a" "b"]', None),
+        ('{"a": 1} {"b": 2}', None),
+        ('{"a": f(1)}', None),
+        ("{" * 300 + "}" * 300, None),
+        ("", None),
+    ],
+)
+def test_near_json(source: str, expected: Any) -> None:
+    found = read_lenient(source)
+    assert (found and found[0]) == expected
+    assert json.dumps(found and found[0]) == json.dumps(expected)
+
+
+def test_flags() -> None:
+    assert read_lenient('{"a": 1, "a": 2,}') == (Pairs([("a", 1), ("a", 2)]), ("duplicate_keys",))
+    assert read_lenient("{a: 1e400}") == ({"a": "1e400"}, ("number_as_text",))
+    found = read_lenient("[nan, -Infinity, +inf]")
+    assert found is not None
+    assert math.isnan(found[0][0])
+    assert found[0][1:] == [-math.inf, math.inf]
+    assert found[1] == ("non_finite",)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('{"part": "valve 3/4" brass, threaded", "qty": 7}', {"part": 'valve 3/4" brass, threaded', "qty": 7}),
+        ('{"a": "he said "hi", then", "b": 2}', {"a": 'he said "hi", then', "b": 2}),
+        ('["x "y", "z"]', ['x "y', "z"]),
+        ('{"a": ""b"", "c": 1}', {"a": '"b"', "c": 1}),
+        ("{'a': 'it's', 'b': 1}", {"a": "it's", "b": 1}),
+        ('{\n  "a": "5" x"\n  "b": "y"\n}', {"a": '5" x', "b": "y"}),
+        # Two strings are never joined to one.
+        ('{"a": "x", "y", "b": 1}', None),
+        ('["a" "b"]', None),
+    ],
+)
+def test_quotes_inside(source: str, expected: Any) -> None:
+    assert read_lenient(source) is None
+    found = read_lenient(source, quotes_inside=True)
+    assert (found and found[0]) == expected
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(json_values) | st.dictionaries(st.text(), json_values))
+@settings(deadline=None)
+def test_json_is_near_json(value: Any) -> None:
+    for text in (json.dumps(value), json.dumps(value, indent=1, ensure_ascii=False)):
+        found = read_lenient(text)
+        assert found is not None
+        assert repr(found[0]) == repr(value)
+
+
+@given(st.text(alphabet="{}[]\"':,\\/#*abN1.-+ \n=>", max_size=80))
+@settings(max_examples=300, deadline=None)
+def test_no_text_raises(text: str) -> None:
+    read_lenient(text)
+    read_lenient(text, quotes_inside=True)
+
+
+@pytest.mark.parametrize(
+    "unit", ['x"', '",', '{"', "[1,", '{"a":"b",', "/*", "{/*", '" ', 'x", ', "\\", 'x"\n', "# ", "a:"]
+)
+@pytest.mark.parametrize("head", ["[", '["', '{"a": "', "{"])
+def test_hostile_texts_take_linear_time(head: str, unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = head + unit * (size // len(unit)) + '"]}'
+        begun = time.process_time()
+        read_lenient(text)
+        read_lenient(text, quotes_inside=True)
+        return time.process_time() - begun
+
+    assert seconds(100_000) < 0.2 + 12 * seconds(20_000)

@@ -1,0 +1,333 @@
+"""Tables in text: what is one, what its cells are, and what only looks like one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hyve.tables import Table, find, read
+
+ROOT = Path(__file__).parents[2]
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    table = read(text)
+    assert table is not None
+    return table.rows
+
+
+def only(text: str) -> Table:
+    found = find(text)
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,2", [{"a": "1", "b": "2"}]),
+        ("name,age\nbob,42\n", [{"name": "bob", "age": "42"}]),
+        ("id,t\n1,a\n2,b", [{"id": "1", "t": "a"}, {"id": "2", "t": "b"}]),
+        ("a\tb\n1\t\n", [{"a": "1", "b": ""}]),
+        ("a;b\n1,5;2\n", [{"a": "1,5", "b": "2"}]),
+        ("a|b|c\n1|2|3\n", [{"a": "1", "b": "2", "c": "3"}]),
+        ("id,name\r1,a\r2,b\r", [{"id": "1", "name": "a"}, {"id": "2", "name": "b"}]),
+        ("id,name\r\n1, a \r\n\r\n2,b\r\n", [{"id": "1", "name": " a "}, {"id": "2", "name": "b"}]),
+        ('a,b,c\n1,2,"x\ny, ""z"""\n3,4,\n', [{"a": "1", "b": "2", "c": 'x\ny, "z"'}, {"a": "3", "b": "4", "c": ""}]),
+        ("#id,name\n007,a\n008,b\n", [{"#id": "007", "name": "a"}, {"#id": "008", "name": "b"}]),
+        ("name, age\nbob, 42\namy, 37\n", [{"name": "bob", "age": " 42"}, {"name": "amy", "age": " 37"}]),
+        (
+            ",b\n1,2\n3,4\n5,6\n",
+            [{"column_0": "1", "b": "2"}, {"column_0": "3", "b": "4"}, {"column_0": "5", "b": "6"}],
+        ),
+    ],
+)
+def test_delimited(text: str, expected: list[dict[str, Any]]) -> None:
+    assert rows(text) == expected
+
+
+def test_comment_lines_before_the_header_are_no_part_of_the_table() -> None:
+    text = "# exported by x, 2024\r\n#\r\nid,name\r\n1,a\r\n2,b\r\n"
+    table = read(text)
+    assert table is not None
+    assert table.rows == [{"id": "1", "name": "a"}, {"id": "2", "name": "b"}]
+    assert text[table.start : table.end] == "id,name\r\n1,a\r\n2,b"
+
+
+def test_repeated_headers_are_dropped_and_told() -> None:
+    table = read("id,t\n1,a\nid,t\n2,b\n")
+    assert table is not None
+    assert (table.rows, table.flags) == ([{"id": "1", "t": "a"}, {"id": "2", "t": "b"}], ("concatenated",))
+
+
+def test_ragged_rows() -> None:
+    text = "a,b,c\n" + "1,2,3\n" * 100 + "1,2\n1,2,3,4,5\n"
+    table = read(text)
+    assert table is not None
+    assert table.rows[-2:] == [{"a": "1", "b": "2"}, {"a": "1", "b": "2", "c": "3", "extra_cells": ["4", "5"]}]
+    assert table.flags == ("ragged_rows",)
+    assert read("a,b,c\n" + "1,2,3\n" * 10 + "1,2\n1,2,3,4,5\n") is None
+
+
+NO_TABLES = [
+    "a,b\nc,d",
+    "Hello, world\nfoo, bar2",
+    "Dear Bob, how are you\nI am fine, thanks\nSee you soon, my friend\nBest, 2 of us",
+    "WARN disk full, retry 1\nWARN disk full, retry 2\nWARN disk full, retry 3\nWARN disk full, retry 4",
+    "import os, sys\nfrom a import b, c\nfrom d import e, f\nimport re, io",
+    "SELECT a, b\nFROM t, u\nWHERE a = 1, 2",
+    "INSERT INTO t VALUES (1, 2);\nINSERT INTO t VALUES (3, 4);\n",
+    "[section]\nkey = a, b\nother = c, d\n",
+    "spec:\n  replicas: 3\n  names: [a, b]\n",
+    'Traceback (most recent call last):\n  File "a.py", line 1, in f\n  File "b.py", line 2, in g\n',
+    "java.lang.Error: a, b\n\tat a.B.c(B.java:1)\n\tat a.B.d(B.java:2)\n\tat a.B.e(B.java:3)\n",
+    "2024-01-02 03:04:05,678 INFO a\n2024-01-02 03:04:05,679 INFO b\n2024-01-02 03:04:05,680 INFO c\n",
+    "INFO   server  started\nWARN   server  stopped\nINFO   server  started again\nINFO   server  started\n",
+    "The  Quick  Brown\nfox  jumps  over\n",
+    "  +-----------+        +------------------+\n  | TCPServer |------->| UnixStreamServer |\n"
+    "  +-----------+        +------------------+\n",
+    "+------+\n| Base |\n+------+\n   |\n   v\n",
+    "   |  m0   | -----\n   ---------    |\n    | |   |     |\n",
+    "Some heading\n------------\ntext, text\n",
+    "a | b\nc | d\n",
+    "    indented code = 1  # a comment\n    more code = 2  # a comment\n",
+    'a,"b\n1,2\n',
+]
+
+
+@pytest.mark.parametrize("text", NO_TABLES)
+def test_what_is_no_table(text: str) -> None:
+    assert read(text) is None
+    assert find(text) == []
+    assert find(f"intro\n\n{text}\n\nend") == []
+
+
+def test_source_code_holds_no_table() -> None:
+    paths = sorted((ROOT / "hyve").rglob("*.py"))
+    assert len(paths) > 10
+    for path in paths:
+        text = path.read_text()
+        assert read(text) is None, path
+        assert find(text) == [], path
+
+
+KUBECTL = """\
+NAME                READY   STATUS             RESTARTS        AGE   NOMINATED NODE   LABELS
+web-1               1/1     Running            4 (20m ago)     5d    <none>           app=web,tier=front
+db-certs-757f89d9   0/1     CrashLoopBackOff   42 (119s ago)   17m   <none>
+cart-2              1/1     Running            0               6d    <none>           a=b c=d
+"""
+
+
+def test_fixed_width_by_the_starts_of_the_header() -> None:
+    text = f"stdout:\n{KUBECTL}\nstderr:\n"
+    table = only(text)
+    assert table.rows == [
+        {
+            "NAME": "web-1",
+            "READY": "1/1",
+            "STATUS": "Running",
+            "RESTARTS": "4 (20m ago)",
+            "AGE": "5d",
+            "NOMINATED NODE": "<none>",
+            "LABELS": "app=web,tier=front",
+        },
+        {
+            "NAME": "db-certs-757f89d9",
+            "READY": "0/1",
+            "STATUS": "CrashLoopBackOff",
+            "RESTARTS": "42 (119s ago)",
+            "AGE": "17m",
+            "NOMINATED NODE": "<none>",
+            "LABELS": "",
+        },
+        {
+            "NAME": "cart-2",
+            "READY": "1/1",
+            "STATUS": "Running",
+            "RESTARTS": "0",
+            "AGE": "6d",
+            "NOMINATED NODE": "<none>",
+            "LABELS": "a=b c=d",
+        },
+    ]
+    assert text[table.start : table.end] == KUBECTL.rstrip("\n")
+    assert table.syntax == "table"
+
+
+def test_one_row_is_enough_below_capitals() -> None:
+    assert only("NAME    READY   AGE\nweb-1   1/1     5d\n").rows == [{"NAME": "web-1", "READY": "1/1", "AGE": "5d"}]
+
+
+def test_an_empty_cell_in_the_middle() -> None:
+    text = (
+        "CONTAINER ID   IMAGE     PORTS                NAMES\n"
+        "d9b100f2f636   nginx     0.0.0.0:80->80/tcp   web\n"
+        "a1b2c3d4e5f6   redis                          cache\n"
+    )
+    assert only(text).rows[1] == {"CONTAINER ID": "a1b2c3d4e5f6", "IMAGE": "redis", "PORTS": "", "NAMES": "cache"}
+
+
+def test_an_underlined_header() -> None:
+    text = (
+        "Events:\n"
+        "  Type     Reason     Age              From      Message\n"
+        "  ----     ------     ----             ----      -------\n"
+        "  Warning  BackOff    5d (x2 over 6d)  kubelet   Back-off restarting\n"
+    )
+    assert only(text).rows == [
+        {
+            "Type": "Warning",
+            "Reason": "BackOff",
+            "Age": "5d (x2 over 6d)",
+            "From": "kubelet",
+            "Message": "Back-off restarting",
+        }
+    ]
+
+
+def test_names_with_one_blank_between_them() -> None:
+    text = (
+        "  UNIT                      LOAD   ACTIVE SUB     DESCRIPTION\n"
+        "  accounts-daemon.service   loaded active running Accounts Service\n"
+        "  apparmor.service          loaded active exited  Load profiles\n"
+        "  snapd.service             loaded failed failed  Snap Daemon\n"
+    )
+    assert only(text).rows[2] == {
+        "UNIT": "snapd.service",
+        "LOAD": "loaded",
+        "ACTIVE": "failed",
+        "SUB": "failed",
+        "DESCRIPTION": "Snap Daemon",
+    }
+
+
+def test_numbers_set_to_the_right() -> None:
+    df = (
+        "Filesystem      Size  Used Avail Use% Mounted on\n"
+        "udev            7.8G     0  7.8G   0% /dev\n"
+        "/dev/nvme0n1p2  468G  320G  125G  72% /\n"
+        "tmpfs           7.8G   84M  7.7G   2% /dev/shm\n"
+    )
+    assert only(df).rows[1] == {
+        "Filesystem": "/dev/nvme0n1p2",
+        "Size": "468G",
+        "Used": "320G",
+        "Avail": "125G",
+        "Use%": "72%",
+        "Mounted on": "/",
+    }
+    ps = (
+        "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n"
+        "root           1  0.0  0.1 168140 11340 ?        Ss   Jan01   0:09 /sbin/init splash\n"
+        "systemd+     612  0.0  0.0  89356  6540 ?        Ssl  Jan01   0:00 /lib/systemd/systemd-timesyncd\n"
+    )
+    assert [(row["USER"], row["RSS"], row["COMMAND"]) for row in only(ps).rows] == [
+        ("root", "11340", "/sbin/init splash"),
+        ("systemd+", "6540", "/lib/systemd/systemd-timesyncd"),
+    ]
+    netstat = (
+        "Proto Recv-Q Send-Q Local Address           Foreign Address         State\n"
+        "tcp        0      0 0.0.0.0:22              0.0.0.0:*               LISTEN\n"
+        "tcp6       0      0 :::80                   :::*                    LISTEN\n"
+    )
+    assert only(netstat).rows[1] == {
+        "Proto": "tcp6",
+        "Recv-Q": "0",
+        "Send-Q": "0",
+        "Local Address": ":::80",
+        "Foreign Address": ":::*",
+        "State": "LISTEN",
+    }
+
+
+def test_ruled_tables() -> None:
+    markdown = "See:\n\n| svc | p99 (ms) |\n|-----|---------:|\n| cart | 41 |\n| a\\|b | |\n\ndone"
+    assert only(markdown).rows == [{"svc": "cart", "p99 (ms)": "41"}, {"svc": "a|b", "p99 (ms)": ""}]
+    assert markdown[only(markdown).end :] == "\n\ndone"
+    bare = "a | b\n--- | ---\n1 | 2\n"
+    assert only(bare).rows == [{"a": "1", "b": "2"}]
+    psql = " id |  name  | total\n----+--------+-------\n  1 | cart   |  3.50\n  2 |        |\n(2 rows)\n"
+    assert only(psql).rows == [{"id": "1", "name": "cart", "total": "3.50"}, {"id": "2", "name": "", "total": ""}]
+    assert psql[only(psql).end :] == "\n(2 rows)\n"
+    mysql = "+----+------+\n| id | name |\n+----+------+\n|  1 | cart |\n+----+------+\n1 row in set\n"
+    assert only(mysql).rows == [{"id": "1", "name": "cart"}]
+    assert mysql[only(mysql).end :] == "\n1 row in set\n"
+
+
+def test_tables_between_paragraphs_and_in_fences() -> None:
+    text = (
+        "Numbers, of today:\n\nsvc,p99,err\ncart,41,0\nauth,12,3\nmail,90,1\n\n"
+        "and\n```csv\na,b\n1,2\n```\nand as tabs\n\nx\ty\tz\n1\t2\t3\n4\t5\t6\n7\t8\t9\n\nWhy, then?\n"
+    )
+    assert [(table.rows[0], len(table.rows), table.syntax) for table in find(text)] == [
+        ({"svc": "cart", "p99": "41", "err": "0"}, 3, "csv"),
+        ({"a": "1", "b": "2"}, 1, "csv"),
+        ({"x": "1", "y": "2", "z": "3"}, 3, "csv"),
+    ]
+    # Two rows between paragraphs may be anything.
+    assert find("Numbers:\n\nsvc,p99,err\ncart,41,0\nauth,12,3\n\nWhy?\n") == []
+
+
+cells = st.text(alphabet='ab 01,"\n\r\t;|é', max_size=6)
+
+
+@given(st.lists(st.lists(cells, min_size=3, max_size=3), min_size=2, max_size=5))
+@settings(deadline=None)
+def test_any_cells_come_back(records: list[list[str]]) -> None:
+    assume(all(record[0] not in ("", "name") for record in records))
+    written = io.StringIO()
+    csv.writer(written).writerows([["name", "value_of", "note"], *records])
+    assume(len({record[1] for record in records} | {"value_of"}) > 1)
+    found = read(written.getvalue())
+    assert found is not None
+    assert [list(row.values()) for row in found.rows] == records
+
+
+@given(st.text(alphabet='aB1 ,;|\t\n-+"`#', max_size=120))
+@settings(max_examples=300, deadline=None)
+def test_any_text_at_all(text: str) -> None:
+    end = 0
+    for table in [*find(text)]:
+        assert end <= table.start < table.end <= len(text)
+        assert table.rows
+        end = table.end
+    read(text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "AB  CD  EF\n",
+        "A{n}  B{n}  C{n}\n",
+        "a,b\n",
+        "|",
+        "-",
+        "|-\n",
+        "| a |\n",
+        "+-\n",
+        "AB  CD  EF GH\n1 2 3 4\n",
+        '"',
+        ",",
+        "```\n",
+        "A  ",
+        "\n\n",
+        "a,b\n\n",
+    ],
+)
+def test_hostile_texts_take_linear_time(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = "".join(unit.replace("{n}", str(n)) for n in range(size // len(unit)))
+        begun = time.process_time()
+        find(text)
+        read(text)
+        return time.process_time() - begun
+
+    assert seconds(100_000) < 0.3 + 12 * seconds(20_000)
