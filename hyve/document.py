@@ -45,6 +45,7 @@ __all__ = ["Document", "Part", "Syntax", "collector_paused", "embedded", "parse"
 Syntax = Literal["json", "python", "csv", "table", "lines"]
 
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
+_FENCE = re.compile(r"\s*```[\w+.-]*\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def parse(source: str | bytes, name: str = "") -> Document:
             rows = [{"line": number, "text": line} for number, line in rest]
             parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
         else:
-            lines = tuple((number, line) for number, line in rest if not line.strip().startswith("```"))
+            lines = tuple((number, line) for number, line in rest if not _FENCE.match(line))
             flags.extend(["ansi"] if any("\x1b[" in line for _, line in lines) else [])
         if sum(part.syntax == "json" for part in parts) > 1:
             flags.append("concatenated")
@@ -425,11 +426,19 @@ def _with_tables(text: str, parts: list[Part]) -> list[Part]:
         if "\n" in text[a:b].strip()
         for table in tables.find(text[a:b])
     ]
+    starts = [part.span[0] for part in parts]
+    found = [table for table in found if not _inside(table, parts, starts)]
     if not found:
         return parts
     ends = [part.span for part in found]
     kept = [part for part in parts if not any(a <= part.span[0] < b for a, b in ends)]
     return sorted([*kept, *found], key=lambda part: part.span)
+
+
+def _inside(table: Part, parts: list[Part], starts: list[int]) -> bool:
+    """Whether a table stands within a part, such as one that begins in the middle of a line and goes over several."""
+    before = bisect_left(starts, table.span[0]) - 1
+    return before >= 0 and parts[before].span[1] > table.span[0]
 
 
 def _outside(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, str]]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hyve import formats, lines
 from hyve.document import Document, collector_paused
+from hyve.logtable import log_table
 from hyve.naming import free_name, identifier
 from hyve.shape import TableData, shred
 
@@ -46,8 +47,25 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     grouped = _grouped(documents)
     documents.clear()
     texts = [row["text"] for document in grouped for _, rows in document.texts for row in rows]
-    relations, flags = _relations((group for document in grouped for group in document.groups), texts)
+    groups = [group for document in grouped for group in document.groups]
+    for group in groups:
+        group.data = shred(group.rows)
+    if len(groups) == 1 and not texts and (logs := _log_records(groups[0])) is not None:
+        relations, flags = [logs], tuple[str, ...]()
+    else:
+        relations, flags = _relations(groups, texts)
     return relations, _shred(grouped, {root.name.lower() for root in relations}), flags
+
+
+def _log_records(group: _Group) -> Root | None:
+    """The relation of records that are all log records of one shape: made of the columns that are there already."""
+    if not group.rows or not isinstance(group.rows[0], dict) or not formats.only_logs(tuple(group.rows[0])):
+        return None
+    made = log_table(group.data) if group.data is not None else None
+    if made is None:
+        return None
+    group.source = True
+    return Root(made, "log_records", relation=True)
 
 
 def _relations(groups: Iterable[_Group], texts: Sequence[str]) -> tuple[list[Root], tuple[str, ...]]:
@@ -92,6 +110,7 @@ class _Group:
     rows: list[Any] = field(default_factory=list)
     layout: list[tuple[int, int, int | None]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
+    data: TableData | None = None
 
     def like(self, keys: set[Any]) -> bool:
         """Whether records of these keys are like the group's: most keys are the same, or one has all of the other."""
@@ -161,7 +180,8 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
             add(_shred_text(rows, derived=number is None), name, layout=layout, free_text=True)
         for group in document.groups:
             layout = tuple(group.layout)
-            add(shred(group.rows), document.name or ROOT, layout=layout, lines=group.lines, source=group.source)
+            assert group.data is not None
+            add(group.data, document.name or ROOT, layout=layout, lines=group.lines, source=group.source)
     return roots
 
 

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hyve.document import collector_paused
 from hyve.recovery import ANSI, ESCAPED_START, read_escaped
 
 _SAMPLE = 120
@@ -150,6 +151,7 @@ _REQUEST = re.compile(
 )
 
 
+@collector_paused()
 def fields(texts: Sequence[str]) -> list[dict[str, Any] | None] | None:
     """What each of the lines carries, None for a line that carries nothing; None where next to no line carries any.
 
@@ -203,16 +205,14 @@ def _heads(texts: list[str], sample: list[str]) -> tuple[list[dict[str, Any]], l
             text = rest[i]
             for kind in kinds:
                 if match := kind.pattern.match(text):
-                    head = match.groupdict()
-                    body = head.pop("msg", None) or ""
                     known = found[i]
-                    for key, value in head.items():
+                    known.pop("msg", None)
+                    for key, value in match.groupdict().items():
                         if value and value != "-" and key not in known:
                             known[key] = value
-                    if body.strip():
-                        known["msg"] = body
-                    else:
-                        known.pop("msg", None)
+                    body = known.get("msg", "")
+                    if body.isspace():
+                        del known["msg"]
                     rest[i] = body
                     if kind.wraps and body:
                         again.append(i)
@@ -242,7 +242,7 @@ _PAIR = re.compile(
     r"""(?<!\w)"(?:[^"\\]|\\.)*+(?:"|\Z)|\{[^{}]*+\}|<[A-Za-z/][^<>]*+>
     |(?<![^\s,;|(\[])(?P<key>[A-Za-z_@][\w.@/-]*+)=
     (?P<value>"(?:[^"\\]|\\.)*+(?:"|\Z)|'[^']*+'|\[[^\[\]]*+\]|\{[^{}]*+\}
-        |(?![=>~\s])(?:(?!,\s|[,;][A-Za-z_][\w.@/-]*+=)[^\s"])++|(?=\s+[\w.@-]++=|\s*\Z))(?=[\s,;)\]|&]|\Z)""",
+        |(?![=>~\s])(?:[^\s",;]++|[,;](?!\s|[A-Za-z_][\w.@/-]*+=))++|(?=\s+[\w.@-]++=|\s*\Z))(?=[\s,;)\]|&]|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
 _SQL_VERB = re.compile(r"\b(?:SELECT|UPDATE|INSERT|DELETE|select|insert into|delete from)\b")
@@ -340,7 +340,7 @@ def _nothing_else(text: str, pairs: list[tuple[str, str, int, int]], offset: int
 # " - User: bob - IP: 1.2.3.4" and nginx's ", client: 1.2.3.4, request: "GET / HTTP/1.1""
 _LABELLED = re.compile(
     r"""(?:[ ]-[ ]|,[ ])(?P<key>[A-Za-z][\w-]*+(?:[ ][\w-]++){0,2}):[ ]
-    (?P<value>"(?:[^"\\]|\\.)*+"(?=[ ]-[ ]|,[ ]|\s*\Z)|(?:(?![ ]-[ ]|,[ ])[^"\n])++)""",
+    (?P<value>"(?:[^"\\]|\\.)*+"(?=[ ]-[ ]|,[ ]|\s*\Z)|(?:[^"\n,\ ]++|,(?![ ])|[ ](?!-[ ]))++)""",
     re.VERBOSE,
 )
 

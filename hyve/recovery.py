@@ -183,6 +183,10 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
 _REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
+_CODE = re.compile(r";[ \t\r]*+(?:[}\n]|\Z)|::|\breturn\b|\bfunction\b")
+"""What no data has outside of its strings: json_repair would read a function's body as texts."""
+
+
 def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
     """(the document, the work that was fruitless or too slow to be free)."""
     source = text[start:end]
@@ -195,7 +199,7 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
     if reading is not None:
         return reading, 0
     work += _LITERAL * len(source)
-    if len(source) > _REPAIR_CHARS:
+    if len(source) > _REPAIR_CHARS or _CODE.search(_DOUBLE_QUOTED.sub('""', source)):
         return None, work
     work += _REPAIR * len(source)
     try:
@@ -415,7 +419,7 @@ def _strict(text: str) -> Any | None:
     return None if too_deep(value, text) else value
 
 
-NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+(?:\s*+(?::|=>)|\()|-?\d+\s*+:|//|\#|/\*|(?:None|True|False)\b)
+NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+\s*+(?::(?!:)|=>)|-?\d+\s*+:|//|\#|/\*|(?:None|True|False)\b)
     |(?<=\[)\s*+(?:["'{\[(<]|-?\d[\d.eE+-]*+\s*+,|(?:None|True|False|-?nan|-?inf)\b|[A-Za-z_][\w.]*+\(|b["']|//|/\*))"""
 """How a document that is no strict JSON goes on behind its bracket, as against a bracket of prose or of a log line."""
 LIKELY = re.compile(rf"[{{\[]{NEAR}", re.VERBOSE)

@@ -95,7 +95,8 @@ class _TableView:
             alike = set()
         for place, k in enumerate(k for k in self.ranked if k not in alike):
             priority = weight * 1.3 / (1 + 0.15 * place)
-            lines.append(_Line(i, _COLUMNS, k, priority, _column_line(views[k], 5 if place >= 12 else SMALL), 1))
+            most = SMALL if place < 12 or _names_entities(views[k]) else 5
+            lines.append(_Line(i, _COLUMNS, k, priority, _column_line(views[k], most), 1))
         for said, label in ((_constant, "constant"), (_empty, "all empty")):
             texts = [text for k in sorted(alike) if (text := said(views[k]))]
             if texts:
@@ -246,7 +247,7 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
         score += 0.5
     if view.identifier:
         score += 2
-    if view.column.name.startswith("resource_") and not (_is_dimension(view) and _entity(view) < len(_ENTITIES)):
+    if view.column.name.startswith("resource_") and not _names_entities(view):
         score += 2
     if view.column.name == "line" or (view.column.name == "template" and _once(view)):
         score += 5
@@ -274,6 +275,11 @@ def _entity(view: ColumnView) -> int:
         return -1
     named = set(rank.words(view.column.name))
     return next((i for i, word in enumerate(_ENTITIES) if word in named), len(_ENTITIES))
+
+
+def _names_entities(view: ColumnView) -> bool:
+    """Whether a column's few values are who or what the rows are about."""
+    return _is_dimension(view) and _entity(view) < len(_ENTITIES)
 
 
 def _mean_lines(store: Datastore, found: Profile, ranked: Sequence[int], words: Sequence[str]) -> Iterable[str]:

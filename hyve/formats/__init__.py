@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from hyve.formats.recogniser import Found
 from hyve.formats.scalars import Relations, Row
-from hyve.formats.telemetry import RECOGNISERS, Record, find, records, relations, text_relations
+from hyve.formats.telemetry import RECOGNISERS, Record, find, only_logs, records, relations, text_relations
 
 __all__ = [
     "RECOGNISERS",
@@ -24,6 +24,7 @@ __all__ = [
     "Relations",
     "Row",
     "find",
+    "only_logs",
     "records",
     "relations",
     "text_relations",

@@ -91,9 +91,9 @@ _PINO = dict(zip(range(10, 70, 10), SEVERITIES, strict=True))
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """Where records with certain keys have what: keys in the order in which they count. `level` is the first one that
-    is no object's; `taken` are the keys that are no attributes."""
+    is no object's; `attributes` are the keys that nothing else takes."""
 
     time: str | None
     body: str | None
@@ -104,7 +104,7 @@ class _Plan:
     traces: tuple[str, ...]
     spans: tuple[str, ...]
     resources: tuple[str, ...]
-    taken: frozenset[str]
+    attributes: tuple[str, ...]
     marked: bool
 
 
@@ -120,45 +120,44 @@ def recognise(value: Any) -> Relations | None:
 def record(value: dict[str, Any], sure: bool = False) -> Row | None:
     """The row of `log_records` of one object, None where it may be no log record. `sure`: what it stood in says that
     it is one; then nothing is asked of it."""
-    plan = _plan(tuple(filter(_KNOWN.__contains__, value)))
-    time = instant_ns(value[plan.time]) if plan.time else None
-    body = value[plan.body] if plan.body else None
-    level = _first(value, plan.levels)
+    planned = plan(tuple(value))
+    time = instant_ns(value[planned.time]) if planned.time else None
+    body = value[planned.body] if planned.body else None
+    level = _first(value, planned.levels) if planned.levels else None
     name, rank = severity_of(level)
-    if plan.time == "@t" and level is None:
+    if planned.time == "@t" and level is None:
         name, rank = severity("INFO")  # Serilog leaves this one out
     if not sure and not (
         type(body) is str
-        and (time is not None or plan.marked)
-        and plan.time
-        and (plan.marked if not plan.levels else plan.marked or _plausible(level, name))
+        and (time is not None or planned.marked)
+        and planned.time
+        and (planned.marked if not planned.levels else planned.marked or _plausible(level, name))
     ):
         return None
-    if plan.rank:
-        name, rank = severity(name, value[plan.rank])
-    taken = plan.taken
-    attributes = {key: inner for key, inner in value.items() if key not in taken}
-    if plan.time and time is None and value[plan.time] is not None:
-        attributes[plan.time] = value[plan.time]
-    if not name and plan.level is not None and value[plan.level] not in (None, ""):
-        attributes[plan.level] = value[plan.level]
+    if planned.rank:
+        name, rank = severity(name, value[planned.rank])
+    attributes = {key: value[key] for key in planned.attributes}
+    if planned.time and time is None and value[planned.time] is not None:
+        attributes[planned.time] = value[planned.time]
+    if not name and planned.level is not None and value[planned.level] not in (None, ""):
+        attributes[planned.level] = value[planned.level]
     return {
         "time": time,
-        "service": service(value, plan.services),
+        "service": service(value, planned.services),
         "severity": name,
         "severity_number": rank,
         "body": text(body),
-        "trace_id": _trace(_first(value, plan.traces)),
-        "span_id": _trace(_first(value, plan.spans)),
+        "trace_id": _trace(_first(value, planned.traces)) if planned.traces else None,
+        "span_id": _trace(_first(value, planned.spans)) if planned.spans else None,
         "attributes": attributes,
-        "resource": {key: value[key] for key in plan.resources},
+        "resource": {key: value[key] for key in planned.resources},
     }
 
 
 @lru_cache(maxsize=1024)
-def _plan(keys: tuple[str, ...]) -> _Plan:
-    """The plan for records with these of the known keys."""
-    there = set(keys)
+def plan(keys: tuple[str, ...]) -> Plan:
+    """The plan for records with these keys."""
+    there = _KNOWN.intersection(keys)
 
     def present(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in names if name in there)
@@ -172,7 +171,7 @@ def _plan(keys: tuple[str, ...]) -> _Plan:
         services = (*services, "name")
     flat = [next((key for key in names if key not in _NESTED), None) for names in (levels, traces, spans)]
     taken = {*times[:1], *messages[:1], *ranks[:1], *filter(None, flat), *resources}
-    return _Plan(
+    return Plan(
         times[0] if times else None,
         messages[0] if messages else None,
         levels,
@@ -182,7 +181,7 @@ def _plan(keys: tuple[str, ...]) -> _Plan:
         traces,
         spans,
         resources,
-        frozenset(taken),
+        tuple(key for key in keys if key not in taken),
         not there.isdisjoint(_MARKS),
     )
 
@@ -205,12 +204,17 @@ def severity_of(level: Any) -> tuple[str, int | None]:
     """The severity (name, number) of a level as loggers write it: a word or its first letter, slog's `INFO+2`, pino's
     and bunyan's 10 to 60."""
     if type(level) is str:
-        name, rank = severity(level)
-        if not name and 0 < len(level) <= 16:
-            stem = level.replace("-", "+", 1).partition("+")[0]
-            return severity(stem if stem != level else _LETTERS.get(level) or _PINO.get(integer(level) or 0))
-        return name, rank
+        return _severity_of(level)
     return severity(_PINO.get(level)) if type(level) is int else ("", None)
+
+
+@lru_cache(maxsize=256)
+def _severity_of(level: str) -> tuple[str, int | None]:
+    name, rank = severity(level)
+    if not name and 0 < len(level) <= 16:
+        stem = level.replace("-", "+", 1).partition("+")[0]
+        return severity(stem if stem != level else _LETTERS.get(level) or _PINO.get(integer(level) or 0))
+    return name, rank
 
 
 def _plausible(level: Any, name: str) -> bool:

@@ -47,7 +47,7 @@ from hyve.formats.scalars import Relations, plain
 from hyve.formats.wire import RELATION, Record
 from hyve.strictjson import Pairs
 
-__all__ = ["RECOGNISERS", "STREAMS", "Record", "find", "records", "relations", "text_relations"]
+__all__ = ["RECOGNISERS", "STREAMS", "Record", "find", "only_logs", "records", "relations", "text_relations"]
 
 RECOGNISERS: tuple[Recogniser, ...] = (
     wire.recognise,
@@ -92,6 +92,12 @@ def find(values: Sequence[Any], texts: Sequence[str] = ()) -> Found:
         finder.merge(found.relations)
         flags.extend(found.flags)
     return Found(finder.merged, tuple(dict.fromkeys(flags)))
+
+
+def only_logs(keys: Sequence[str]) -> bool:
+    """Whether of all formats only a logger's record may have these keys, so that nobody else needs to see it."""
+    asked = _asked(set(keys))
+    return not asked.streams and asked.recognisers == (logs.recognise,)
 
 
 def relations(values: Sequence[Any]) -> Relations:

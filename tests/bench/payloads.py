@@ -12,17 +12,27 @@ _SERVICES = ("checkout", "cart", "payments", "search", "auth", "catalog", "shipp
 
 
 def records(number: int) -> str:
-    """A list of `number` records of six fields, about 128 characters each."""
+    """A list of `number` samples of metrics, six fields and about 140 characters each."""
+    return "[" + ", ".join(islice(_endless(_sample), number)) + "]"
+
+
+def log_records(number: int) -> str:
+    """A list of `number` log records of six fields, about 128 characters each."""
     return "[" + ", ".join(islice(_endless(_record), number)) + "]"
 
 
 def flat(size: int) -> str:
     """A list of such records as in `records`."""
+    return _listed(_sample, size)
+
+
+def logs(size: int) -> str:
+    """A list of such records as in `log_records`."""
     return _listed(_record, size)
 
 
 def lines(size: int) -> str:
-    """The records of `flat`, one a line (NDJSON)."""
+    """The records of `logs`, one a line (NDJSON)."""
     return "\n".join(_sized(_record, size)) + "\n"
 
 
@@ -93,6 +103,17 @@ def _time(number: int) -> str:
     return (
         f"2026-03-{1 + number // 86_400 % 28:02d}T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z"
     )
+
+
+def _sample(source: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "timestamp": _time(number),
+        "metric": "cpu_percent",
+        "service": source.choice(_SERVICES),
+        "host": f"node-{source.randrange(40)}",
+        "value": round(source.random() * 100, 4),
+        "unit": "percent",
+    }
 
 
 def _record(source: random.Random, number: int) -> dict[str, Any]:

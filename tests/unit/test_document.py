@@ -472,3 +472,18 @@ def test_what_reading_changes_is_flagged() -> None:
     assert parse('{"a": 1e999}').flags == ("number_as_text",)
     assert parse('{"a": ' + "9" * 5000 + "}").flags == ("number_as_text",)
     assert values("[nan, {'a': 1}]")[0][1] == {"a": 1}  # type: ignore[index]
+
+
+def test_a_table_inside_of_a_part_is_no_part_of_its_own() -> None:
+    text = '10:00 got {"a": "x\n| k | v |\n|---|---|\n| 1 | 2 |\n", "b": [1]}\nend'
+    document = parse(text)
+    assert [(part.value, part.flags) for part in document.parts] == [
+        ({"a": "x\n| k | v |\n|---|---|\n| 1 | 2 |\n", "b": [1]}, ("repaired",))
+    ]
+    assert document.lines == ((1, "10:00 got "), (6, "end"))
+
+
+@pytest.mark.parametrize("line", ["```restart pod-7``` is what the runbook says", "```ERROR disk full on host7"])
+def test_only_bare_fences_are_dropped(line: str) -> None:
+    assert parse(f"{line}\nok").prose == f"{line}\nok"
+    assert parse("```json\n```").lines == ()

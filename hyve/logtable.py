@@ -1,0 +1,94 @@
+"""A table of log records of one shape -> the relation `log_records`, column by column.
+
+Rules: the rows are those that `formats.logs` makes of the records one by one (a test compares them); where a column
+needs more than a look at its distinct values, there is no answer and the records are read one by one. No array is
+copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hyve.formats import logs
+from hyve.shape import TIME, ColumnData, Path, TableData
+
+_LEVELS = 64
+_IDS = r"^(?:[0-9a-f]{16}|[0-9a-f]{32})$"
+_ZEROS = r"^0+$"
+
+
+def log_table(data: TableData) -> TableData | None:
+    """The relation of a root table whose rows all have one shape, or None."""
+    signature = data.signatures
+    if not data.rows or data.children or not isinstance(signature, tuple) or signature[0] != "o":
+        return None
+    plan = logs.plan(tuple(key for key, _ in signature[1]))
+    if plan.time is None or plan.body is None or plan.rank or not (plan.levels or plan.marked):
+        return None
+    needed = (plan.body, *plan.levels[:1], *plan.services[:1], *plan.traces[:1], *plan.spans[:1])
+    texts = {key: array for key in needed if (array := _texts(data, key)) is not None}
+    time = data.columns.get((plan.time, TIME))
+    if len(texts) < len(set(needed)) or time is None or time.array is None or time.array.null_count:
+        return None
+    severity = _severities(texts[plan.levels[0]]) if plan.levels else (_none(data), pa.nulls(data.rows, pa.int64()))
+    ids = [_ids(texts[keys[0]]) if keys else _none(data) for keys in (plan.traces, plan.spans)]
+    service = texts[plan.services[0]] if plan.services else None
+    if severity is None or ids[0] is None or ids[1] is None or service is None or _some(pc.equal(service, _EMPTY)):
+        return None
+    columns: dict[Path, pa.Array[Any]] = {
+        ("time",): time.array,
+        ("service",): service,
+        ("severity",): severity[0],
+        ("severity_number",): severity[1],
+        ("body",): texts[plan.body],
+        ("trace_id",): ids[0],
+        ("span_id",): ids[1],
+    }
+    for name, keys in (("attributes", plan.attributes), ("resource", plan.resources)):
+        for path, column in data.columns.items():
+            if path[0] in keys and not column.derived:
+                assert column.array is not None  # the store takes arrays away later
+                columns[name, *path] = column.array
+    made = TableData((), data.rows, True, data.parents, data.series, data.positions)
+    made.columns = {path: ColumnData(array, derived=True) for path, array in columns.items()}
+    made.signatures = ("o", tuple((key, "v") for key in dict.fromkeys(path[0] for path in columns)))
+    return made
+
+
+_EMPTY = pa.scalar("")
+
+
+def _texts(data: TableData, key: str) -> pa.Array[Any] | None:
+    column = data.columns.get((key,))
+    array = column.array if column is not None else None
+    return array if array is not None and pa.types.is_string(array.type) and not array.null_count else None
+
+
+def _none(data: TableData) -> pa.Array[Any]:
+    return pa.nulls(data.rows, pa.string())
+
+
+def _some(found: Any) -> bool:
+    return bool(pc.any(found).as_py())
+
+
+def _severities(levels: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]] | None:
+    """Names and numbers of levels of which each is known."""
+    encoded: Any = pc.dictionary_encode(levels)
+    if len(encoded.dictionary) > _LEVELS:
+        return None
+    found = [logs.severity_of(level) for level in encoded.dictionary.to_pylist()]
+    if not all(name for name, _ in found):
+        return None
+    names, ranks = pa.array([name for name, _ in found], pa.string()), pa.array([rank for _, rank in found], pa.int64())
+    return names.take(encoded.indices), ranks.take(encoded.indices)
+
+
+def _ids(array: pa.Array[Any]) -> pa.Array[Any] | None:
+    """Trace or span ids that need no mending, as they are."""
+    good = pc.and_(pc.match_substring_regex(array, _IDS), pc.invert(pc.match_substring_regex(array, _ZEROS)))
+    return array if np.asarray(good).all() else None
