@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from hyve import rank
+from hyve import notation, rank
 from hyve.profile import SERIES, SMALL, ColumnView, Profile, free_text, means, profile, shown, structural, told
-from hyve.shape import dump
 from hyve.store import MASK, Datastore, Table, quote
 from hyve.tokens import count_tokens
 
@@ -181,23 +180,15 @@ def _whole(store: Datastore, budget: int) -> str | None:
         if len(source.text) > budget * 24 + 4096:
             return None
         forms = [source.text.strip()]
-        if source.syntaxes and set(source.syntaxes) <= {"json", "python"}:
-            values = map(store.reconstruct, range(number, number + len(source.syntaxes)))
-            compact = "\n".join(map(dump_readable, values))
-            forms.append(f"{source.prose.strip()}\n{compact}" if source.prose.strip() else compact)
+        if source.syntaxes and "lines" not in source.syntaxes:
+            values = [store.reconstruct(i) for i in range(number, number + len(source.syntaxes))]
+            told = f"{source.prose.strip()}\n" if source.prose.strip() else ""
+            forms.append(told + notation.encode(values))
         number += len(source.syntaxes)
         best = min(forms, key=count_tokens)
         sections.append(f"{source.name}:\n{best}" if source.name and len(store.sources) > 1 else best)
     text = "\n\n".join(sections)
     return text if count_tokens(text) <= budget else None
-
-
-def dump_readable(value: Any) -> str:
-    """Compact JSON that keeps non-ASCII text readable, and objects with repeated keys whole."""
-    try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8").decode()
-    except (TypeError, UnicodeEncodeError):
-        return dump(value)
 
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:

@@ -1,7 +1,8 @@
 """Hostile texts against well-formed ones of the same kind, as Markdown: `python -m tests.bench.hostile [CASE ...]`.
 
 For each case the seconds of `hyve.parse` and `Datastore` on 5 MB, over those of a well-formed text of the same kind and
-length: JSON, NDJSON, Python reprs, a log or a CSV table. Each runs in a process of its own, which is ended after two
+length: JSON (one list, or tiny documents), NDJSON, Python reprs, a log (of common or of very short lines), or a CSV
+table. Each runs in a process of its own, which is ended after two
 minutes; of a ratio above its bound the best of three runs counts. `--size` sets another length in MB, `--cpu` takes the
 processor's time instead of the clock's, for a machine that has other things to do.
 """
@@ -29,6 +30,8 @@ WELL_FORMED: dict[str, Callable[[int], str]] = {
     "ndjson": payloads.lines,
     "python": payloads.python,
     "log": payloads.log,
+    "short lines": payloads.short_lines,
+    "tiny json": payloads.tiny_documents,
     "csv": payloads.csv,
 }
 
@@ -53,7 +56,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     '{"a":[': ("json", _repeated('{"a":[')),
     '{"a":1,': ("json", _repeated('{"a":1,')),
     '[{"a":1},': ("json", _repeated('[{"a":1},')),
-    '{"a" on lines': ("json", _repeated('{"a"\n')),
+    '{"a" on lines': ("short lines", _repeated('{"a"\n')),
     "quotes": ("json", _repeated('"')),
     "[ and quotes": ("json", _framed("[", '"', "]")),
     '["': ("json", _repeated('["')),
@@ -63,7 +66,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     '\\"': ("json", _repeated('\\"')),
     "\\u0000": ("json", _framed('["', "\\u0000", '"]')),
     "\\ud800": ("json", _framed('["', "\\ud800", '"]')),
-    "NUL": ("json", _repeated('{"a":"\0"}')),
+    "NUL": ("tiny json", _repeated('{"a":"\0"}')),
     "cut JSON on one line": ("json", lambda size: payloads.flat(size)[:-40]),
     "cut deep JSON on one line": ("json", lambda size: payloads.pods(size)[:-140]),
     "cut in a string of 5 MB": ("json", _framed('[{"a": "', "text ", "")),
@@ -86,7 +89,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     "text behind each line": ("ndjson", _each_line(payloads.lines, "}\n", "} ok\n")),
     "single quotes": ("python", _repeated("'")),
     "{'a':": ("python", _repeated("{'a':")),
-    "{'a': ( on lines": ("python", _repeated("{'a': (\n")),
+    "{'a': ( on lines": ("short lines", _repeated("{'a': (\n")),
     "((((": ("python", _repeated("(")),
     "[( and )]": ("python", lambda size: "[(" * (size // 4) + ")]" * (size // 4)),
     "f(f(f(": ("python", _repeated("f(")),
@@ -97,13 +100,13 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     "log with brackets": ("log", _each_line(payloads.log, "request", "[[]{}] {a} [1, 2")),
     "prose with braces on one line": ("log", _repeated('the {set} of ["all] {"sets": that ')),
     'key="': ("log", _repeated('key="')),
-    'key=" on lines': ("log", _repeated('key="a\n')),
+    'key=" on lines': ("short lines", _repeated('key="a\n')),
     "key=": ("log", _repeated("key=")),
     "a=b on one line": ("log", _repeated("a=b ")),
     "<": ("log", _repeated("<")),
-    "< on lines": ("log", _repeated("<a b=\n")),
+    "< on lines": ("short lines", _repeated("<a b=\n")),
     "escapes of a terminal": ("log", _repeated("\x1b[")),
-    "``` on lines": ("log", _repeated("```\n")),
+    "``` on lines": ("short lines", _repeated("```\n")),
     "digits on one line": ("log", _repeated("1")),
     "1-1-": ("log", _repeated("1-")),
     "one word": ("log", _repeated("a")),

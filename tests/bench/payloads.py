@@ -61,6 +61,16 @@ def log(size: int) -> str:
     return "\n".join(_sized(_log_line, size)) + "\n"
 
 
+def short_lines(size: int) -> str:
+    """Lines of free text of some six characters."""
+    return "\n".join(_sized(lambda source, number: f"ok {source.randrange(1000)}", size)) + "\n"
+
+
+def tiny_documents(size: int) -> str:
+    """JSON documents of nine characters, one behind the other."""
+    return "".join(_sized(lambda source, number: f'{{"a":"{source.randrange(10)}"}}', size))
+
+
 def csv(size: int) -> str:
     """A CSV table of six columns, one of them quoted."""
     return "ts,level,service,status,duration_ms,msg\n" + "\n".join(_sized(_csv_row, size)) + "\n"

@@ -49,7 +49,7 @@ def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(st.lists(inner, max_size=4), st.dictionaries(keys, inner, max_size=4), records)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.recursive(_SCALARS, _containers, max_leaves=15))
 def test_same_text_as_the_package_where_toon_keeps_the_value(value: Any) -> None:
     text = toon.encode(value)

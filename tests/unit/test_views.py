@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 import hyve
-from hyve import rank
+from hyve import notation, rank
 from hyve.prompt import size
 
 
@@ -27,11 +27,11 @@ def orders(rows: int, needle: int | None = None) -> list[dict[str, object]]:
     return found
 
 
-def test_what_fits_is_shown_whole_as_compact_json() -> None:
-    value = {"orders": orders(20)}
-    prompt = hyve.view(json.dumps(value, indent=2), question="what is slow?", budget=4000)
-    assert json.dumps(value, separators=(",", ":")) in prompt.text
+def test_what_fits_is_shown_whole_in_the_notation() -> None:
+    value = orders(20)
+    prompt = hyve.view(json.dumps(value, indent=2), question="which order?")
     assert not prompt.cut
+    assert notation.encode([value]) in prompt.text
     assert "more rows" not in prompt.text.split("\n# Data ")[1]
 
 
