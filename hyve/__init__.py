@@ -14,28 +14,32 @@ No network, no Kafka, no reading of the environment.
 
 from __future__ import annotations
 
-from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Tokens
-from hyve.document import Document, Part, parse
-from hyve.errors import (
-    BackfillError,
-    BudgetError,
-    HyveError,
-    InputError,
-    ModelError,
-    ReplyError,
-    SqlError,
-    SqlLimit,
-    SqlRefused,
-)
-from hyve.profile import ColumnView
-from hyve.prompt import DEFAULT_BUDGET, Budget, Prompt, Savings
-from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, ToolCall
-from hyve.sql import QueryResult
-from hyve.stages import Payload, Request, diagnose, prepare
-from hyve.store import Catalog, Column, Datastore, Table
-from hyve.strictjson import Pairs
-from hyve.tokens import count_tokens
-from hyve.views import RowView
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Tokens
+    from hyve.document import Document, Part, parse
+    from hyve.errors import (
+        BackfillError,
+        BudgetError,
+        HyveError,
+        InputError,
+        ModelError,
+        ReplyError,
+        SqlError,
+        SqlLimit,
+        SqlRefused,
+    )
+    from hyve.profile import ColumnView
+    from hyve.prompt import DEFAULT_BUDGET, Budget, Prompt, Savings
+    from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, ToolCall
+    from hyve.sql import QueryResult
+    from hyve.stages import Payload, Request, diagnose, prepare, view
+    from hyve.store import Catalog, Column, Datastore, Table
+    from hyve.strictjson import Pairs
+    from hyve.tokens import count_tokens
+    from hyve.views import RowView
 
 __version__ = "0.1.0"
 
@@ -84,12 +88,30 @@ __all__ = [
     "view",
 ]
 
+# Imported when first used: a command that only reads its arguments has no need of DuckDB and Arrow.
+_EXPORTS = {
+    "hyve.diagnosis": "Claim Diagnosis Evidence RootCause Tokens",
+    "hyve.document": "Document Part parse",
+    "hyve.errors": "BackfillError BudgetError HyveError InputError ModelError ReplyError SqlError SqlLimit SqlRefused",
+    "hyve.profile": "ColumnView",
+    "hyve.prompt": "DEFAULT_BUDGET Budget Prompt Savings",
+    "hyve.reply": "Decision Direct Model ModelReply Query Template ToolCall",
+    "hyve.sql": "QueryResult",
+    "hyve.stages": "Payload Request diagnose prepare view",
+    "hyve.store": "Catalog Column Datastore Table",
+    "hyve.strictjson": "Pairs",
+    "hyve.tokens": "count_tokens",
+    "hyve.views": "RowView",
+}
+_WHERE = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
-def view(text: str | bytes, question: str = "", budget: int = DEFAULT_BUDGET) -> Prompt:
-    """The compact prompt for `question` over the data in `text`, in at most `budget` o200k tokens.
 
-    Raises InputError (nothing to look at) or BudgetError (it names the smallest budget that works).
-    """
-    store, prompt = prepare(Request(question, (Payload("input", text),), budget))
-    store.close()
-    return prompt
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_WHERE[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

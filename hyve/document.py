@@ -4,6 +4,7 @@ Rules:
 - Strict first. A text is one JSON document, or lines of them, or one table; else it is scanned for documents, and what
   stands between them for tables. What is no strict JSON goes through `hyve.recovery`.
 - Nothing is repaired in silence: each part carries flags, and text that is no part stays text.
+- What begins like a JSON document and can't be read stays text, and the text is flagged `unparsed`.
 - A document that ends early keeps what is whole; the token that was cut is told (`partial_tail`) and never a value.
 - Colour codes are looked past: a part among them is flagged `ansi`, and its span is the one in the text as it came.
 - Linear time: a failed candidate moves the scan past the place where it failed, and recovery has a work allowance.
@@ -23,11 +24,12 @@ from itertools import accumulate, islice
 from json.scanner import make_scanner
 from typing import Any, Literal
 
-from hyve import strictjson, tables
+from hyve import heads, strictjson, tables
 from hyve.errors import InputError
 from hyve.lenient import read_lenient
 from hyve.recovery import (
     ANSI,
+    BEGUN,
     ESCAPED,
     ESCAPED_START,
     LIKELY,
@@ -64,10 +66,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its parts in source order, and the short free text around them, `lines` of (number, text).
+    """A parsed text: its parts in source order, and the lines of short free text around them, as (number, text).
 
-    Long free text (logs) is itself a part of syntax `lines`, the last one, whose span is the whole text. `flags` are
-    those of the whole text and of all parts.
+    A line is whole, with the documents that stand in it; of one on which a document of several lines begins or ends it
+    is what stands before or behind that. Long free text (logs) is itself a part of syntax `lines`, the last one, whose
+    span is the whole text. `prose` is short free text without documents and code fences. `flags` are those of the whole
+    text and of all parts.
     """
 
     text: str
@@ -75,11 +79,7 @@ class Document:
     lines: tuple[tuple[int, str], ...] = ()
     flags: tuple[str, ...] = ()
     name: str = ""
-
-    @property
-    def prose(self) -> str:
-        """The free text, without its code fences."""
-        return "\n".join(line for _, line in self.lines)
+    prose: str = ""
 
 
 @contextmanager
@@ -104,20 +104,22 @@ def parse(source: str | bytes, name: str = "") -> Document:
     text, flags = _decode(source, name)
     parts: list[Part] = []
     lines: tuple[tuple[int, str], ...] = ()
+    prose = ""
     if text.strip():
         parts = _whole(text) or _found(text, flags)
-        rest = _outside(text, [part.span for part in parts])
+        pieces, rest = _outside(text, [part.span for part in parts])
         if len(rest) > _PROSE_LINES or sum(len(line) for _, line in rest) > _PROSE_CHARS:
             rows = [{"line": number, "text": line} for number, line in rest]
             parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
         else:
             lines = tuple((number, line) for number, line in rest if not _FENCE.match(line))
+            prose = "\n".join(piece for piece in pieces if not _FENCE.match(piece))
             flags.extend(["ansi"] if any("\x1b[" in line for _, line in lines) else [])
         if sum(part.syntax == "json" for part in parts) > 1:
             flags.append("concatenated")
     for part in parts:
         flags.extend(part.flags)
-    return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name)
+    return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name, prose)
 
 
 def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
@@ -126,6 +128,10 @@ def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
         text, flags = _decode_bytes(source, f" {name!r}" if name else "")
     else:
         text = source
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            flags = ["lone_surrogate"]
     if text.startswith("\ufeff"):
         text = text[1:]
         flags.append("bom")
@@ -278,6 +284,8 @@ class _Scan:
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
         )
         self.line_start = self.looked = self.tried = 0
+        self.head = -1  # the head of a log line that was found last
+        self.pieces = heads.pieces_of_lines(text)[::-1]  # the last first
 
     def parts(self) -> Iterator[Part]:
         text, at = self.text, 0
@@ -286,6 +294,11 @@ class _Scan:
         while True:
             match = (_OPEN if self.allowance > 0 else _OPEN_STRICT).search(text, at)
             start = len(text) if match is None else match.start()
+            while self.pieces and self.pieces[-1][1] <= start:
+                self.pieces.pop()
+            if match is not None and self.pieces and self.pieces[-1][0] <= start:
+                at = self.pieces[-1][1]
+                continue
             while root is not None and root < at:
                 root = next(roots, None)
             if root is not None and root <= start:
@@ -305,6 +318,8 @@ class _Scan:
                 part, at = self._document(start, first, match["strict"] is not None)
                 if part is not None:
                     yield part
+                elif "too_deep" not in self.met and (first or text[start - 1] in " \t:=") and BEGUN.match(text, start):
+                    self.met.add("unparsed")
 
     def _roots(self) -> Iterator[int]:
         text = self.text
@@ -322,7 +337,7 @@ class _Scan:
             if string is None or not _REST_BLANK.match(self.text, string.end()):
                 return None
             value = embedded(string.group())
-            return Part(value, string.span(), "json", ("repaired",)) if value is not None else None
+            return Part(value, string.span(), "json", ("escaped",)) if value is not None else None
         reading, work, _ = read_root(self.text, start, len(self.text))
         self.allowance -= work
         return Part(reading.value, (start, reading.end), reading.syntax, reading.flags) if reading else None
@@ -341,9 +356,12 @@ class _Scan:
         if strict:
             value, end, failed = raw_decode(self.decoder, text, start)
             mended: tuple[str, ...] = ()
-            if failed >= 0 and text[failed : failed + 1] in _CONTROLS:
-                value, end, failed = raw_decode(self.with_controls, text, start)
-                mended = ("repaired",)
+            if failed >= 0 and text[failed : failed + 1] in _CONTROLS and self.allowance > 0:
+                value, end, behind = raw_decode(self.with_controls, text, start)
+                if behind >= 0 or end <= self._next_head(start):
+                    failed, mended = behind, ("repaired",)
+                else:
+                    self.allowance -= end - start
             if failed == start + _TOO_DEEP and value is None:
                 failed = max(failed, deep_end(text, start))
             if failed < 0:
@@ -361,9 +379,9 @@ class _Scan:
             value, end = escaped
             alone = first and _REST_BLANK.match(text, end)  # else it is a field of its line
             return Part(value, (start, end), "json", ("repaired",)) if alone else None, end
-        limit = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else self.end
+        limit, cut = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else (self.end, True)
         if self.allowance > 0 and LIKELY.match(text, start):
-            reading, work, resume = recover(text, start, limit, self.line_start, self.met)
+            reading, work, resume = recover(text, start, limit, self.line_start, cut, self.met)
             self.allowance -= work
             if reading is not None and (
                 reading.syntax == "python"
@@ -386,17 +404,30 @@ class _Scan:
             self.line_start = newline + 1
         return start - self.line_start < 256 and not self.text[self.line_start : start].strip()
 
-    def _limit(self, start: int, first: bool) -> int:
-        """Where the text that may belong to a broken document ends: at its fence's end, or at the next line that is a
-        record of its own (for an object that itself starts a line, as in NDJSON); else the end of the text."""
+    def _limit(self, start: int, first: bool) -> tuple[int, bool]:
+        """(where the text that may belong to a broken document ends, whether that would cut the document).
+
+        It is cut by its fence's end or the end of the text; not by the next line that is a record of its own (for an
+        object that itself starts a line, as in NDJSON), that has the head of a log line, or that begins like the line
+        in which the document stands.
+        """
         text = self.text
         fence = bisect_left(self.fences, start)
-        end = self.fences[fence] if fence < len(self.fences) else self.end
+        closed = end = self.fences[fence] if fence < len(self.fences) else self.end
+        end = min(end, self._next_head(start))
         if first and text[start] == "{":
             line = text.find("\n{", start, end)
             if line >= 0 and raw_decode(self.decoder, text, line + 1)[2] < 0:
-                return line + 1
-        return end
+                end = line + 1
+        elif not first:
+            end = heads.next_alike(text, self.line_start, start, end)
+        return end, end == closed
+
+    def _next_head(self, start: int) -> int:
+        """Where the next line begins that has the head of a log line; heads are looked for once."""
+        if self.head < start:
+            self.head = heads.next_head(self.text, start)
+        return self.head
 
 
 def _holds_containers(value: Any) -> bool:
@@ -441,16 +472,34 @@ def _inside(table: Part, parts: list[Part], starts: list[int]) -> bool:
     return before >= 0 and parts[before].span[1] > table.span[0]
 
 
-def _outside(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, str]]:
-    """(1-based line number, text) of every non-blank line piece that no part covers."""
+def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[tuple[int, str]]]:
+    """The non-blank pieces of lines that no part covers, and the lines that they are pieces of, numbered from 1.
+
+    A line on which a part of several lines begins or ends is only the piece of it that stands outside.
+    """
     newline = "\r" if "\r" in text and "\n" not in text else "\n"
-    found: list[tuple[int, str]] = []
+    pieces: list[str] = []
+    lines: dict[int, str] = {}
+    whole: list[str] = []
+    broken: set[int] = set()
     number, at = 1, 0
     for start, end in [*spans, (len(text), len(text))]:
         gap = text[at:start]
         if gap and not gap.isspace():
-            lines = [line.rstrip("\r") for line in gap.split(newline)] if "\r" in gap else gap.split(newline)
-            found += [(n, line) for n, line in enumerate(lines, number) if line and not line.isspace()]
-        number += text.count(newline, at, end)
+            for n, piece in enumerate(gap.split(newline), number):
+                if not piece or piece.isspace():
+                    continue
+                piece = piece.rstrip("\r")
+                pieces.append(piece)
+                lines[n] = lines[n] + piece if n in lines else piece
+        number += text.count(newline, at, start)
+        over = text.count(newline, start, end)
+        if over:
+            broken.update((number, number + over))
+        elif start < end and not whole:
+            whole = text.split(newline)
+        number += over
         at = end
-    return found
+    if whole:
+        lines = {n: line if n in broken else whole[n - 1].rstrip("\r") for n, line in lines.items()}
+    return pieces, list(lines.items())

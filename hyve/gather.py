@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from hyve.naming import free_name, identifier
 from hyve.shape import TableData, shred
 
 ROOT, LINES = "records", "lines"
-_SAMPLE, _GROUPS = 100, 16
+_SAMPLE, _GROUPS, _MOST = 100, 16, 0.7
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     """
     grouped = _grouped(documents)
     documents.clear()
-    texts = [row["text"] for document in grouped for _, rows in document.texts for row in rows]
     groups = [group for document in grouped for group in document.groups]
     for group in groups:
         group.data = shred(group.rows)
-    if len(groups) == 1 and not texts and (logs := _log_records(groups[0])) is not None:
+    alone = len(groups) == 1 and not any(document.texts for document in grouped)
+    if alone and (logs := _log_records(groups[0])) is not None:
         relations, flags = [logs], tuple[str, ...]()
     else:
-        relations, flags = _relations(groups, texts)
+        relations, flags = _relations(grouped)
     return relations, _shred(grouped, {root.name.lower() for root in relations}), flags
 
 
@@ -68,20 +68,22 @@ def _log_records(group: _Group) -> Root | None:
     return Root(made, "log_records", relation=True)
 
 
-def _relations(groups: Iterable[_Group], texts: Sequence[str]) -> tuple[list[Root], tuple[str, ...]]:
+def _relations(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]]:
     """The telemetry that parts and lines of text hold, as roots, and the flags of what was done to read it."""
     relations: formats.Relations = {}
     flags: list[str] = []
-    for group in groups:
-        found = formats.find(group.values)
-        group.source = bool(found.relations)
+
+    def take(found: formats.Found) -> int:
         flags.extend(found.flags)
         for name, rows in found.relations.items():
             relations.setdefault(name, []).extend(rows)
-    found = formats.find((), texts)
-    flags.extend(found.flags)
-    for name, rows in found.relations.items():
-        relations.setdefault(name, []).extend(rows)
+        return max(map(len, found.relations.values()), default=0)
+
+    for document in documents:
+        for group in document.groups:
+            group.source = take(formats.find(group.values)) > 0
+        texts = [row["text"] for _, rows in document.texts for row in rows]
+        document.source = bool(texts) and take(formats.find((), texts)) >= _MOST * len(texts)
     roots = []
     for name in list(relations):
         data = shred(relations.pop(name), expand=False, derived=True)
@@ -136,9 +138,13 @@ class _Group:
 
 @dataclass
 class _Grouped:
-    """A document's parts by the root tables that they go to; `texts` are its lines of free text: (part, rows)."""
+    """A document's parts by the root tables that they go to; `texts` are its lines of free text: (part, rows).
+
+    `source`: telemetry relations say what most of the lines say.
+    """
 
     name: str
+    source: bool = False
     groups: list[_Group] = field(default_factory=list)
     texts: list[tuple[int | None, list[dict[str, Any]]]] = field(default_factory=list)
 
@@ -177,7 +183,7 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
         for number, rows in document.texts:
             layout: tuple[tuple[int, int, int | None], ...] = ((number, 0, len(rows)),) if number is not None else ()
             name = f"{document.name}_{LINES}" if document.name else LINES
-            add(_shred_text(rows, derived=number is None), name, layout=layout, free_text=True)
+            add(_shred_text(rows, derived=number is None), name, layout=layout, free_text=True, source=document.source)
         for group in document.groups:
             layout = tuple(group.layout)
             assert group.data is not None

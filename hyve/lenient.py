@@ -5,7 +5,8 @@ Rules:
   a comma left out at a line's end, raw control characters in strings, unknown
   escapes (kept as they stand), single quotes, keys without quotes, `=>` for the colon, words and numbers of JavaScript,
   Python and Ruby, one-word texts without quotes, a list or object whose closer is missing where an outer one closes.
-- What is never done: leaving out or adding an item, cutting or joining strings, choosing between repeated keys.
+- What is never done: leaving out or adding an item, cutting or joining strings, choosing between repeated keys, making
+  a value of an ellipsis.
 - `quotes_inside` is the third pass: a quote ends a string only where what follows can follow a string, so that
   `"3/4" brass, threaded"` is one. Comments are all that is dropped.
 """
@@ -186,6 +187,8 @@ class _Reader:
         word = match.group()
         if closer == "]" and ":" in word:
             raise ValueError("a key in a list")
+        if "..." in word or "…" in word:
+            raise ValueError("what was left out is no value")
         self.at = match.end()
         if word in _WORDS:
             return _WORDS[word]

@@ -6,6 +6,8 @@ Rules:
 - What a constructor call says is kept: the one text or number of `Decimal('1.5')` or `np.float64(1.5)`, the container
   of `OrderedDict([...])`, the keywords of `Pod(name='x')` as an object with the class's name under `__class__`. Of any
   other call the source text stands; so does `<Color.RED: 1>`, which is no Python at all.
+- An ellipsis among items (`[1, 2, ...]`, `{...}` of what holds itself) leaves items out: it is no item. Elsewhere it is
+  no literal. The word `Ellipsis`, which is how Python prints the object, stands as its source text.
 - Keys that are no text make `Pairs` with the keys as they are (a tuple as a list); so nothing that only Python takes
   for equal (1, True, 1.0) is dropped.
 - Python's parser takes some hundred times the size of what it reads, so a long container is read piece by piece.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -219,6 +222,7 @@ _LISTS = frozenset(
 )
 """Constructors of one container; `dtype` and `maxlen` beside it are no data."""
 _NAMES = {"nan": float("nan"), "NaN": float("nan"), "inf": float("inf"), "Infinity": float("inf")}
+_NON_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _WORDS = {"null": None, "true": True, "false": False}
 
 
@@ -271,9 +275,14 @@ class _Reader:
                     raise ValueError("unpacking is no literal")
                 return _object(pairs, self.flags)
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                there = [item for item in items if not (isinstance(item, ast.Constant) and item.value is ...)]
+                if len(there) < len(items):
+                    self.flags.append("elided")
                 if isinstance(node, ast.Set):
+                    if not there:
+                        return {}
                     self.flags.append("set")
-                return [self.value(item) for item in items]
+                return [self.value(item) for item in there]
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant() | ast.Name() as operand):
                 number = self.value(operand)
                 if isinstance(number, int | float) and not isinstance(number, bool):
@@ -293,17 +302,22 @@ class _Reader:
                 except (ValueError, TypeError, OverflowError):
                     del self.flags[met:]
                     return self.text(node)
-            case ast.Constant(value=complex()) | ast.BinOp(right=ast.Constant(value=complex())) | ast.Name(id="NaT"):
+            case (
+                ast.Constant(value=complex())
+                | ast.BinOp(right=ast.Constant(value=complex()))
+                | ast.Name(id="NaT" | "Ellipsis")
+            ):
                 self.flags.append("constructor_call")
                 return self.text(node)
         raise ValueError(f"{type(node).__name__} is no literal")
 
     def _float(self, number: float, node: ast.expr) -> float | str:
         source = self.text(node)
-        if number in (float("inf"), float("-inf")):
+        exact = Decimal(source.replace("_", ""))
+        if math.isinf(number) or (number == 0 and exact):
             self.flags.append("number_as_text")
             return source
-        if Decimal(source.replace("_", "")) != Decimal(repr(number)):
+        if exact != Decimal(repr(number)):
             self.flags.append("rounded_number")
         return number
 
@@ -319,6 +333,12 @@ class _Reader:
         zone = keywords.pop("tz", None) if name == "Timestamp" else None  # its offset stands in the text
         if zone is not None and not (isinstance(zone, ast.Constant) and zone.value == "UTC"):
             raise ValueError("a zone is more than an offset")
+        if full == "float" and len(node.args) == 1 and not keywords:
+            word = self.value(node.args[0])
+            if not isinstance(word, str) or not _NON_FINITE.fullmatch(word):
+                raise ValueError("no number that has no digits")
+            self.flags.append("non_finite")
+            return float(word)
         if name in _TEXTS and len(node.args) == 1 and not keywords:
             value = self.value(node.args[0])
             if isinstance(value, str | int | float):

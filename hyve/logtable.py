@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hyve.formats import logs
+from hyve.formats import levels, logs
 from hyve.shape import TIME, ColumnData, Path, TableData
 
 _LEVELS = 64
@@ -29,12 +29,14 @@ def log_table(data: TableData) -> TableData | None:
     plan = logs.plan(tuple(key for key, _ in signature[1]))
     if plan.time is None or plan.body is None or plan.rank or not (plan.levels or plan.marked):
         return None
+    if plan.time == "@t" and not plan.levels:  # Serilog leaves out what is no news
+        return None
     needed = (plan.body, *plan.levels[:1], *plan.services[:1], *plan.traces[:1], *plan.spans[:1])
     texts = {key: array for key in needed if (array := _texts(data, key)) is not None}
     time = data.columns.get((plan.time, TIME))
     if len(texts) < len(set(needed)) or time is None or time.array is None or time.array.null_count:
         return None
-    severity = _severities(texts[plan.levels[0]]) if plan.levels else (_none(data), pa.nulls(data.rows, pa.int64()))
+    severity = _severities(texts[plan.levels[0]]) if plan.levels else _severities_in(texts[plan.body])
     ids = [_ids(texts[keys[0]]) if keys else _none(data) for keys in (plan.traces, plan.spans)]
     service = texts[plan.services[0]] if plan.services else None
     if severity is None or ids[0] is None or ids[1] is None or service is None or _some(pc.equal(service, _EMPTY)):
@@ -76,9 +78,9 @@ def _some(found: Any) -> bool:
     return bool(pc.any(found).as_py())
 
 
-def _severities(levels: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]] | None:
+def _severities(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]] | None:
     """Names and numbers of levels of which each is known."""
-    encoded: Any = pc.dictionary_encode(levels)
+    encoded: Any = pc.dictionary_encode(array)
     if len(encoded.dictionary) > _LEVELS:
         return None
     found = [logs.severity_of(level) for level in encoded.dictionary.to_pylist()]
@@ -86,6 +88,12 @@ def _severities(levels: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]] | 
         return None
     names, ranks = pa.array([name for name, _ in found], pa.string()), pa.array([rank for _, rank in found], pa.int64())
     return names.take(encoded.indices), ranks.take(encoded.indices)
+
+
+def _severities_in(bodies: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Names and numbers of the levels that messages say themselves."""
+    found = [levels.severity_in(body or "") for body in bodies.to_pylist()]
+    return pa.array([name for name, _ in found], pa.string()), pa.array([rank for _, rank in found], pa.int64())
 
 
 def _ids(array: pa.Array[Any]) -> pa.Array[Any] | None:

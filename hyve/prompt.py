@@ -16,9 +16,9 @@ from hyve.errors import BudgetError
 from hyve.reply import TOOLS
 from hyve.store import Datastore
 from hyve.tokens import count_tokens
-from hyve.views import excerpt
+from hyve.views import excerpt, schema
 
-_SMALLEST_DATA = 28
+_SMALLEST_DATA, _SCHEMA = 28, 200
 
 SYSTEM = """You diagnose incidents from machine data. All of it is in DuckDB tables; you see an excerpt. Headers count \
 all rows; `... (n more rows)` marks what is cut; an empty cell has no value. Never guess a count, sum or extreme: \
@@ -38,6 +38,8 @@ inconclusive.""",
 _TOLD = {
     "truncated": "the input is cut; its last item may be incomplete.",
     "repaired": "broken parts were repaired.",
+    "elided": "whoever wrote it left items out (...).",
+    "unparsed": "some JSON could not be read; it is in the text lines.",
     "ragged_rows": "rows differ in length.",
     "duplicate_keys": "some objects repeat a key.",
     "invalid_utf8": "some bytes are no UTF-8.",
@@ -147,6 +149,11 @@ def build(
         messages = ({"role": "system", "content": SYSTEM}, {"role": "user", "content": user})
         spent = size(messages, TOOLS)
         if spent <= budget:
+            if not shown.cut and kind == "diagnosis":  # evidence is SQL, and whoever sees all data sees no table
+                named = schema(store, min(_SCHEMA, budget - spent - 8))
+                user = _user(told, shown.text, f"{named}\n\n{tail}" if named else tail)
+                messages = (messages[0], {"role": "user", "content": user})
+                spent = size(messages, TOOLS)
             break
         if room <= 0:
             raise _too_small(budget, fixed + 2 * _SMALLEST_DATA)

@@ -69,6 +69,7 @@ def surprise(rows: int, distinct: int, count: int) -> float:
 def rarity(
     table: str,
     categories: Mapping[str, Mapping[str, float]],
+    seldom: Mapping[str, float],
     texts: Sequence[str],
     numbers: Sequence[str],
     series: Sequence[str],
@@ -76,14 +77,16 @@ def rarity(
 ) -> str:
     """SQL for (rowid, score) of the rows that stand out, most first; the score is the largest surprise of a field.
 
-    `categories` gives the surprise of each rare value of a column. A text surprises by how rare it is among its kind
-    once `mask` (a regular expression) is taken out, a number by its distance from the median of its own series (rows
-    alike in the `series` columns) in robust spreads. All names come quoted.
+    `categories` gives the surprise of each rare value of a column, `seldom` that of any value of a column that few
+    rows have. A text surprises by how rare it is among its kind once `mask` (a regular expression) is taken out, a
+    number by its distance from the median of its own series (rows alike in the `series` columns) in robust spreads.
+    All names come quoted.
     """
     surprises, withs, joins = [], [], []
     for column, values in categories.items():
         cases = " ".join(f"WHEN {literal(value)} THEN {score:.3f}" for value, score in values.items())
         surprises.append(f"CASE t.{column}::VARCHAR {cases} ELSE 0 END")
+    surprises += [f"CASE WHEN t.{column} IS NOT NULL THEN {score:.3f} ELSE 0 END" for column, score in seldom.items()]
     for i, column in enumerate(texts):
         masked = f"regexp_replace({column}::VARCHAR, '{mask}', '#', 'g')"
         withs.append(f"k{i} AS (SELECT rowid AS r, {masked} AS k FROM {table} WHERE {column} IS NOT NULL)")

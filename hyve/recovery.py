@@ -4,7 +4,9 @@ Rules:
 - Several readings are tried, the stricter first, each on one document at a time: a Python literal, near-JSON
   (`hyve.lenient`), near-JSON with quotes inside its strings, and json_repair last.
 - json_repair guesses. What it returns counts only where the words of the value are those of the source, in its order,
-  none left out, none repeated, none made up (H8, `_covers`).
+  none left out, none repeated, none made up, and whose containers are those of the source (H8, `_covers`).
+- An ellipsis in the place of items that were left out is no item; what stands there is read, and flagged `elided`.
+- No repair goes over what looks like the head of a log line: what follows is another line's.
 - Of a cut document the whole items are kept; the token that was cut is told as `tail` and is no value.
 - Work is counted in characters, for the caller's allowance.
 """
@@ -19,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import json_repair
 
 from hyve import strictjson
+from hyve.elisions import without_ellipses
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
 from hyve.strictjson import MAX_DEPTH, Decoder, Pairs, too_deep
@@ -44,6 +47,10 @@ _CLOSER = {"{": "}", "[": "]", "(": ")"}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}()]', re.DOTALL)
 
 
+BEGUN = re.compile(r'\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)')
+"""What begins like a JSON document, and like nothing else: an object's first key, or a list's first object."""
+
+
 class Attempt(NamedTuple):
     """What recovery made of a bracket: a reading or None, its fruitless work, and where the scan may go on without one.
 
@@ -55,14 +62,20 @@ class Attempt(NamedTuple):
     resume: int
 
 
-def recover(text: str, start: int, limit: int, line: int, met: set[str]) -> Attempt:
+def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[str]) -> Attempt:
     """Tries to read what stands between `start`, a bracket, and `limit`.
 
-    `limit` is the end of the text (blanks left out) or of the code fence, or the `{` of the next record; `line` is
-    where the line of `start` begins. `met` takes the flag `too_deep`.
+    `limit` is the end of the text (blanks left out) or of the code fence, which `cut` a document, or where the next
+    record or log line begins; `line` is where the line of `start` begins. `met` takes the flag `too_deep`, and
+    `truncated` where a document was cut before its first whole item.
     """
+    work = _ATTEMPT
+    if cut and strictjson.lists_records(text, start, limit):
+        if (large := cut_large(text, start, limit)) is not None:
+            return Attempt(large, 0, large.end)
+        work += (limit - start) // _COPIED
     run = _balanced(text, start, limit)
-    work = _ATTEMPT + run.work
+    work += run.work
     if run.deep >= 0:
         # Deep indeed where all of it is a document's beginning. What starts within the first MAX_DEPTH levels and is
         # still open reaches as deep.
@@ -75,13 +88,15 @@ def recover(text: str, start: int, limit: int, line: int, met: set[str]) -> Atte
     if run.end is None:
         # What is cut in the middle of a text is text; only the end of the text, of its fence or of a paragraph that the
         # document began cuts it.
-        cuts = [] if text.startswith("{", limit) else [limit]
+        cuts = [limit] if cut else []
         if not text[line : min(start, line + 256)].strip() and (blank := _BLANK_LINE.search(text, start, limit)):
             cuts.append(blank.start())
-        for cut in cuts:
-            reading, read, _ = _truncated(text, start, cut)
-            if reading is not None:
+        for end in cuts:
+            reading, read, _ = _truncated(text, start, end)
+            if reading is not None and reading.value:
                 return Attempt(reading, 0, reading.end)
+            if reading is not None and reading.end == limit and BEGUN.match(text, start):
+                met.add("truncated")
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     for end in ends:
@@ -92,7 +107,22 @@ def recover(text: str, start: int, limit: int, line: int, met: set[str]) -> Atte
     return Attempt(None, work, start)
 
 
-_ATTEMPT, _TOKENS, _PIECES = 400, 12, 40
+def cut_large(text: str, start: int, limit: int) -> Reading | None:
+    """A long list of records that the end of the text cuts, or what holds it: all but the last are read strictly."""
+    source = text[start:limit].rstrip()
+    ahead = strictjson.read_ahead(source)
+    if ahead is None:
+        return None
+    reading, _, deep = _truncated(ahead.rest, 0, len(ahead.rest))
+    if reading is None or deep or reading.syntax != "json" or reading.end < len(ahead.rest):
+        return None
+    if not ahead.join(reading.value) or too_deep(reading.value, source):
+        return None
+    flags = tuple(dict.fromkeys([*reading.flags, *sorted(ahead.flags)]))
+    return Reading(reading.value, start + len(source), "json", flags, reading.tail)
+
+
+_ATTEMPT, _TOKENS, _PIECES, _COPIED = 400, 12, 40, 8
 _LENIENT, _LITERAL, _REPAIR = 12, 30, 60
 """Work of an attempt, of each token when brackets are matched and when a cut document is read, and of each character
 that is read in one of the other ways: measured, so that the work is in proportion to the time."""
@@ -153,7 +183,7 @@ def _ends(text: str, start: int, limit: int, line: int) -> Iterator[int]:
         yield end
 
 
-_PYTHON = re.compile(r"\bNone\b|\bTrue\b|\bFalse\b|['(]")
+_PYTHON = re.compile(r"\bNone\b|\bTrue\b|\bFalse\b|['(]|[{,]\s*+-?\d[\d.]*+\s*+:|\bEllipsis\b")
 _DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
@@ -183,6 +213,7 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
 _REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
+_ELLIPSIS = re.compile(r"\.\.\.|…")
 _CODE = re.compile(r";[ \t\r]*+(?:[}\n]|\Z)|::|\breturn\b|\bfunction\b")
 """What no data has outside of its strings: json_repair would read a function's body as texts."""
 
@@ -194,12 +225,17 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
         if found := read_lenient(source, quotes_inside=inside):
             value, flags = found
             return (Reading(value, end, "json", ("repaired", *flags)) if value else None), 0
+        if not inside and (plain := without_ellipses(source)) is not None:
+            elided = _elided(plain, end)
+            if elided is not None:
+                return elided, 0
     work = 2 * _LENIENT * len(source)
     reading = _python(source, end)
     if reading is not None:
         return reading, 0
     work += _LITERAL * len(source)
-    if len(source) > _REPAIR_CHARS or _CODE.search(_DOUBLE_QUOTED.sub('""', source)):
+    code = _DOUBLE_QUOTED.sub('""', source)
+    if len(source) > _REPAIR_CHARS or _CODE.search(code) or _ELLIPSIS.search(code):
         return None, work
     work += _REPAIR * len(source)
     try:
@@ -211,6 +247,16 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
     return Reading(value, end, "json", ("repaired",)), work
 
 
+def _elided(source: str, end: int) -> Reading | None:
+    """A document without its ellipses, where it is one of itself: no guessing beside."""
+    if found := strictjson.read(source):
+        return Reading(found[0], end, "json", ("elided", *sorted(found[1]))) if found[0] else None
+    if reading := _python(source, end):
+        return reading._replace(flags=(*reading.flags, "elided"))
+    near = read_lenient(source)
+    return Reading(near[0], end, "json", ("repaired", "elided", *near[1])) if near and near[0] else None
+
+
 _WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?!\w)|\w+")
 _FLOAT = re.compile(r"[0-9]+(?:\.[0-9]|[eE][+-]?[0-9]+\Z)")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -218,18 +264,25 @@ _SAME = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "undefi
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
 _JOINED = re.compile(r'\\"\s*+[,:;]?\s*+\\"')
+_BRACKET = re.compile(r"[\[\]{}]")
+# Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
+_KEY_INSIDE = re.compile(r""":[^,:\[\]{}"'\n]*\s[A-Za-z_]\w*:""")
 
 
 def _covers(value: Any, source: str) -> bool:
     """H8: the words of the value are the words of the source, in the same order.
 
-    And what no words tell: no text is empty that wasn't, no item between commas is left out, no two strings are one.
+    And what no words tell: the containers open and close in the same order, no text is empty that wasn't, no item
+    between commas is left out, no two strings are one, no key is part of a text.
     """
     shown = json.dumps(value, ensure_ascii=False)
+    code = _DOUBLE_QUOTED.sub('""', source)
     return (
         _words(source) == _words(shown)
         and len(_EMPTY.findall(shown)) <= len(_EMPTY.findall(source))
-        and not _HOLE.search(_DOUBLE_QUOTED.sub('""', source))
+        and _BRACKET.findall(code) == _BRACKET.findall(_DOUBLE_QUOTED.sub('""', shown))
+        and not _HOLE.search(code)
+        and not _KEY_INSIDE.search(code)
         and not _JOINED.search(shown)
     )
 
@@ -251,7 +304,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
 def _truncated(text: str, start: int, limit: int) -> tuple[Reading | None, int, bool]:
-    """(a document that ends early, as its whole items; the tokens read; whether it is nested too deep).
+    """(a document that ends early, as its whole items, maybe none; the tokens read; whether it is nested too deep).
 
     None where anything but JSON or a Python literal stands before the end.
     """
@@ -324,11 +377,11 @@ def _truncated(text: str, start: int, limit: int) -> tuple[Reading | None, int, 
             return None, count, False
         word_at = -1
     rest = text[at:end]
-    if safe is None or (rest and (rest.lstrip("bBuUrR")[:1] not in ('"', "'") or state not in ("key", "value"))):
+    if not stack or (rest and (rest.lstrip("bBuUrR")[:1] not in ('"', "'") or state not in ("key", "value"))):
         return None, count, False
     if (newline := rest.find("\n")) >= 0:  # no string goes over lines: what follows is other text
         end, rest = at + newline, rest[:newline]
-    cut, depth, filled = safe
+    cut, depth, filled = safe or (start + 1, 1, False)
     if rest:
         tail = rest.lstrip("bBuUrR")[1:]
     elif not tail:
@@ -336,7 +389,7 @@ def _truncated(text: str, start: int, limit: int) -> tuple[Reading | None, int, 
     # A tuple of one item needs its comma.
     closed = text[start:cut] + "".join(",)" if c == ")" and filled else c for c in reversed(stack[:depth]))
     found: tuple[Any, Any] | None = read_literal(closed) if python else strictjson.read(closed)
-    if found is None or not isinstance(found[0], dict | list | Pairs) or not found[0]:
+    if found is None or not isinstance(found[0], dict | list | Pairs):
         return None, count, False
     kinds = ("python_literal",) if python else ()
     flags = (*kinds, "truncated", *(("partial_tail",) if tail else ()), *sorted(found[1]))

@@ -466,7 +466,12 @@ _TRIES = 200
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 _NOTHING = pa.array(["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "<nil>"], pa.string())
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?")
+_TIME = re.compile(
+    r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
+)
+_ACCESS_LOG = r"^(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})$"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
@@ -494,7 +499,8 @@ def numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None
 
 
 def times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
-    """The instants (UTC, nanoseconds) that a text column spells as ISO 8601; None where it holds anything else.
+    """The instants (UTC, nanoseconds) that a text column spells as ISO 8601, or as access logs and Go's log package do;
+    None where it holds anything else.
 
     Times beyond the range of 64-bit nanoseconds, such as the year 1 for "not set", are null.
     """
@@ -502,8 +508,16 @@ def times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
     if not told or not all(map(_TIME.fullmatch, told)):
         return None
     filled = _filled(array)
+    if told[0][2] == "/":
+        filled = pc.replace_substring_regex(filled, _ACCESS_LOG, r"\3-\2-\1T\4\5")
+        for number, month in enumerate(_MONTHS, 1):
+            filled = pc.replace_substring(filled, f"-{month}-", f"-{number:02d}-")
+    elif told[0][4] == "/":
+        filled = pc.replace_substring(filled, "/", "-", max_replacements=2)
     if "," in told[0]:
         filled = pc.replace_substring(filled, ",", ".")
+    if " " in told[0][11:]:
+        filled = pc.replace_substring_regex(filled, r" (Z|[+-]\d\d:?\d\d)$", r"\1")
     if not pc.all(pc.match_substring_regex(filled, r"^\d{4}-"), min_count=0).as_py():
         return None
     known = pc.and_(pc.greater(filled, pa.scalar("1678")), pc.less(filled, pa.scalar("2262")))

@@ -96,6 +96,16 @@ def compact(store: Datastore, request: Request, load_ms: float = 0.0) -> Prompt:
     return replace(built, ms={"store": load_ms, "view": (time.perf_counter() - began) * 1000})
 
 
+def view(text: str | bytes, question: str = "", budget: int = DEFAULT_BUDGET) -> Prompt:
+    """The compact prompt for `question` over the data in `text`, in at most `budget` o200k tokens.
+
+    Raises InputError (nothing to look at) or BudgetError (it names the smallest budget that works).
+    """
+    store, prompt = prepare(Request(question, (Payload("input", text),), budget))
+    store.close()
+    return prompt
+
+
 def follow_up(
     store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_BUDGET
 ) -> tuple[tuple[dict[str, Any], ...], int]:

@@ -214,9 +214,13 @@ class Datastore:
         if data.keys is not None:
             add("_key", pa.array(map(encodable, data.keys), pa.string()))
         used = {column.lower() for column in arrays} | _RESERVED
-        for path, column in data.columns.items():
+        if root.free_text and data is root.data:
+            used |= {"template", "variables"}
+        # What was parsed is called first: a derived column never takes the name of one that the source has.
+        for path, column in sorted(data.columns.items(), key=lambda item: item[1].derived):
             column.name = free_name(column_name(path), used)
             used.add(column.name.lower())
+        for path, column in data.columns.items():
             assert column.array is not None
             typed = data.columns[path[:-1]].name if path and path[-1] in (NUMBER, TIME) else ""
             add(column.name, column.array, dotted(path), column.derived, typed)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass
 from itertools import accumulate, repeat
 from operator import add
 from typing import Any
@@ -96,35 +97,64 @@ def read(text: str) -> tuple[Any, frozenset[str]] | None:
         return None
     if len(bare) == len(text.strip(" \t\r\n")):
         bare = text  # JSON takes such blanks itself: no second copy of a long text has to live
-    head = _FIRST_RECORD.search(bare, 0, 4096) if len(bare) > 2 * _PIECE else None
-    start = head.end("open") if head else 0
-    around = _path(bare[:start]) if head else None
-    if head is None or around is None:
+    ahead = read_ahead(bare)
+    if ahead is None:
         return _read(bare)
-    blanks = re.escape(head["blanks"]) if "\n" in head["blanks"] else " ?"
-    between = re.compile(r"\}," + blanks + r"(?=\{" + re.escape(head["key"]) + ")")
-    items: list[Any] = []
-    met: set[str] = set()
-    at = start
-    while cut := between.search(bare, at + _PIECE):
-        piece = _read(f"[{bare[at : cut.start() + 1]}]", len(around))
-        if piece is None:
-            break  # no cut between two elements of the list, or no JSON: the rest will tell
-        items += piece[0]
-        met |= piece[1]
-        at = cut.end()
-    if not items:
-        return _read(bare)
-    rest = _read(bare[:start] + bare[at:])
+    rest = _read(ahead.rest)
     if rest is None:
         return None
-    holder = rest[0]
-    for key in around:
-        if type(holder) is not dict:
-            return _read(bare)  # repeated keys on the way to the list
-        holder = holder[key]
-    holder[:0] = items
-    return rest[0], rest[1] | met
+    return (rest[0], rest[1] | ahead.flags) if ahead.join(rest[0]) else _read(bare)
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The first records of a long list, read. `rest` is the text without what stands at `span`, those records and the
+    comma behind each: the same document with a shorter list, be it cut or damaged in what follows."""
+
+    records: list[Any]
+    flags: frozenset[str]
+    rest: str
+    span: tuple[int, int]
+    path: tuple[str, ...]
+
+    def join(self, value: Any) -> bool:
+        """Puts the records in front of their list in `value`, which `rest` gave; False where that has no such list."""
+        for key in self.path:
+            value = value.get(key) if type(value) is dict else None
+        if type(value) is not list:
+            return False
+        value[:0] = self.records
+        return True
+
+
+def lists_records(text: str, start: int, end: int) -> bool:
+    """Whether `read_ahead` may find something between `start` and `end`: a long list of objects begins near `start`."""
+    return end - start > 2 * _PIECE and _FIRST_RECORD.search(text, start, min(end, start + 4096)) is not None
+
+
+def read_ahead(text: str) -> Ahead | None:
+    """Reads the first records of a long list of objects near the start of `text`, as far as they are strict JSON.
+
+    Looks for the first such list, which only objects may hold. The last records are left to `rest`. None for a text
+    that is no longer than a few pieces, and where nothing could be read ahead.
+    """
+    head = _FIRST_RECORD.search(text, 0, 4096) if len(text) > 2 * _PIECE else None
+    path = _path(text[: head.end("open")]) if head else None
+    if head is None or path is None:
+        return None
+    blanks = re.escape(head["blanks"]) if "\n" in head["blanks"] else " ?"
+    between = re.compile(r"\}," + blanks + r"(?=\{" + re.escape(head["key"]) + ")")
+    records: list[Any] = []
+    met: set[str] = set()
+    start = at = head.end("open")
+    while cut := between.search(text, at + _PIECE):
+        piece = _read(f"[{text[at : cut.start() + 1]}]", len(path))
+        if piece is None:
+            break  # no cut between two elements of the list, or no strict JSON
+        records += piece[0]
+        met |= piece[1]
+        at = cut.end()
+    return Ahead(records, frozenset(met), text[:start] + text[at:], (start, at), path) if records else None
 
 
 def read_lines(text: str) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
@@ -220,7 +250,7 @@ _NO_JSON = re.compile(
     re.VERBOSE,
 )
 
-_FAR = 2 * MAX_DEPTH
+_FAR = 3 * MAX_DEPTH
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _NESTING = re.compile(rf"{_STRING.pattern}|[\[{{]{{1,{_FAR}}}+|[\]}}]++")
 
@@ -259,7 +289,7 @@ def _far_below(text: str, start: int) -> int:
     return start + 1
 
 
-def _path(prefix: str) -> list[str] | None:
+def _path(prefix: str) -> tuple[str, ...] | None:
     """The keys from the root to the list that the last character of `prefix` opens; None where lists hold it."""
     closers: list[str] = []
     for char in _STRING.sub("", prefix):
@@ -275,7 +305,7 @@ def _path(prefix: str) -> list[str] | None:
     while isinstance(node, dict):
         keys.append(next(reversed(node)))
         node = node[keys[-1]]
-    return keys if node == [] else None
+    return tuple(keys) if node == [] else None
 
 
 def _read(source: str, above: int = 0) -> tuple[Any, frozenset[str]] | None:
@@ -381,10 +411,13 @@ def _kept(data: bytes, value: Any, above: int) -> bool:
     Repeated keys: a string takes two quotes in `data`, and one more for each quote in it unless that is spelled by its
     number. orjson writes strings just so, and the counts are the same only where no string was dropped.
     """
-    if b"\\" in data and b"\\u0022" in data:
-        return False
     written = _written(value, above)
-    if written is None or written.count(b'"') != data.count(b'"'):
+    if written is None:
+        return False
+    around = _SPARE_LEVELS + above
+    if len(written) == len(data) + 2 * around and written.startswith(data, around):
+        return True  # it was written just as orjson writes what it read
+    if written.count(b'"') != data.count(b'"') or (b"\\" in data and b"\\u0022" in data):
         return False
     del written
     faceless = data.translate(_FACELESS)

@@ -2,7 +2,8 @@
 
 Rules:
 - Cells stay text; what a cell means is the store's business. An empty cell is "", a cell that its row doesn't have is
-  absent (`ragged_rows`), cells beyond the header stand in `extra_cells`.
+  absent (`ragged_rows`), cells beyond the header stand in `extra_cells`. One row in fifty may be ragged, or one, and
+  the last may be short whatever the others are. A count of the rows below a table ("(20 rows)") is no part of it.
 - A table has a header that looks like names, unlike what stands below it. Prose with commas, log lines and source code
   have none. The shorter the table, the more its cells have to differ from its header.
 - A row that repeats the header (files written one after the other) is dropped, and the table flagged `concatenated`.
@@ -15,7 +16,7 @@ import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import Any, Literal, NamedTuple
 
 csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
@@ -27,6 +28,10 @@ _CELL = re.compile(r"[A-Za-z_@#][^{}\"'=\n\t]{0,79}\Z")
 _NAME = re.compile(r"[A-Za-z_@#%][\w .()/%$#@:+-]{0,60}\Z")
 _NUMERIC = re.compile(r"[<>~+-]?\$?\d[\w.,:%+/() -]*\Z")
 _DIGITS = re.compile(r"\d+")
+_TRAILER = re.compile(
+    r"[ \t]*+\(?\d[\d,]*+ (?:rows?|row\(s\)|records?)(?: (?:affected|selected|returned|in set))?\)?[ \t.]*+\Z", re.I
+)
+"""What a client of a database writes below a table."""
 _SHOWN = 8
 """Rows that a header is held against before a table of aligned columns is read: each line may be a header."""
 
@@ -42,7 +47,12 @@ class Table(NamedTuple):
 
 
 def read(text: str, least: int = 1) -> Table | None:
-    """The whole text as one delimited table of at least that many rows; comment lines before it are no part of it."""
+    """The whole text as one delimited table of at least that many rows. Comment lines before it and a count of its rows
+    behind it are no part of it."""
+    text = text.rstrip("\r\n")
+    last = max(text.rfind("\n"), text.rfind("\r")) + 1
+    if len(text) - last < 80 and _TRAILER.match(text, last):
+        text = text[:last].rstrip("\r\n")
     start = len(text) - len(text.lstrip("\r\n"))
     for _ in range(_COMMENTS):
         ends = [end for newline in "\r\n" if (end := text.find(newline, start, start + _HEADER_CHARS)) >= 0]
@@ -64,10 +74,15 @@ def _delimited(text: str, start: int, head: str, delimiter: str, least: int) -> 
         cells = next(csv.reader([head], delimiter=delimiter, strict=True))
         if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
             return None  # names are short: more words make a sentence
-        if not all(_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells)):
+        if not all(_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells[:-1])):
+            return None
+        if not _CELL.match(cells[-1].strip()) and (cells[-1] or len(cells) < 3):
             return None
         reader = csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True)
         rows = list(islice(reader, 1, 64))
+        header = cells
+        if not cells[-1] and 2 * sum(len(row) == len(cells) - 1 for row in rows) > len(rows):
+            cells = cells[:-1]  # only the header ends in a delimiter
         if sum(len(row) not in (0, len(cells)) for row in rows) > 8:
             return None
         rows += reader
@@ -75,10 +90,15 @@ def _delimited(text: str, start: int, head: str, delimiter: str, least: int) -> 
         return None
     rows = [row for row in rows if row]
     count = len(rows)
-    rows = [row for row in rows if row != cells]
+    rows = [row for row in rows if row != header]
     flags = ["concatenated"] if len(rows) < count else []
-    ragged = sum(len(row) != len(cells) for row in rows)
-    if len(rows) < least or ragged > len(rows) // 50 or not _is_header(cells, rows, f"{delimiter} " in head):
+    even = [row for row in rows if len(row) == len(cells)]
+    ragged = len(rows) - len(even)
+    if ragged:
+        short = len(rows[-1]) < len(cells)
+        if len(even) < 2 or ragged - short > (max(1, len(rows) // 50) if len(even) > 2 else 0):
+            return None
+    if len(even) < least or not _is_header(cells, even, f"{delimiter} " in head):
         return None
     names = _names(cells)
     if ragged:
@@ -86,18 +106,18 @@ def _delimited(text: str, start: int, head: str, delimiter: str, least: int) -> 
         value = [_ragged(names, row) for row in rows]
     else:
         value = [dict(zip(names, row, strict=False)) for row in rows]
-    return Table(value, start, len(text.rstrip("\r\n")), "csv", tuple(flags))
+    return Table(value, start, len(text), "csv", tuple(flags))
 
 
 def _names(cells: Sequence[str]) -> list[str]:
     """A name for each column, none twice; the last is for cells beyond the header."""
     names: dict[str, None] = {}
+    numbers: dict[str, int] = {}
     for i, cell in enumerate([*cells, "extra_cells"]):
         name = label = cell.strip() or f"column_{i}"
-        number = 1
         while label in names:
-            number += 1
-            label = f"{name}_{number}"
+            numbers[name] = numbers.get(name, 1) + 1
+            label = f"{name}_{numbers[name]}"
         names[label] = None
     return list(names)
 
@@ -113,12 +133,12 @@ def _ragged(names: list[str], row: list[str]) -> dict[str, Any]:
 def _is_header(cells: list[str], rows: list[list[str]], spaced: bool) -> bool:
     """Whether the first line names what stands below it, rather than being one more line of the same kind.
 
-    `spaced`: blanks follow the delimiters, as in prose.
+    `rows` have a cell below each of its cells. `spaced`: blanks follow the delimiters, as in prose.
     """
     if not any(any(row) for row in rows):
         return False
     shown = rows[:50]
-    columns = [[row[i] for row in shown if len(row) > i] for i in range(len(cells))]
+    columns = [[row[i] for row in shown] for i in range(len(cells))]
     for cell, column in zip(cells, columns, strict=True):
         mask = _DIGITS.sub("0", cell)
         same = (_DIGITS.sub("0", other) == mask for other in column if other[:1] == cell[:1] and len(other) < 200)
@@ -126,18 +146,23 @@ def _is_header(cells: list[str], rows: list[list[str]], spaced: bool) -> bool:
             return False
     if not spaced and len(rows) >= (2 if len(cells) > 2 else 3):
         return True
-    if len(set(cells)) < len(cells) or not all(_NAME.match(cell.strip()) for cell in cells):
+    if len(set(cells)) < len(cells) or not all(
+        _NAME.match(cell.strip()) for cell in (cells if cells[-1] else cells[:-1])
+    ):
         return False
-    if any(len(row) != len(cells) for row in rows) or any(len(cell.split()) > 3 for cell in cells):
+    if any(len(cell.split()) > 3 for cell in cells):
         return False
     if spaced:
         return any(column and all(_NUMERIC.match(cell.strip()) for cell in column) for column in columns)
     return any(any(char.isdigit() for char in cell) or not cell for row in rows for cell in row)
 
 
+_MOST_NAMES = 256
+_VOTERS = 1_000
+"""Rows that tell where the names of a header part."""
 _NAMES = re.compile(r"(?=(?: {4}| ?[A-Z%#]| {1,3}[A-Z%#]))[ \t]*+(?:[A-Za-z%#][\w%()#/.:+-]*+(?:[ \t]++|\Z)){2,}+\Z")
 _TITLE = re.compile(r"[A-Z%#][\w%()#/.:+-]*+(?: [\w%()#/.:+-]++){0,2}\Z")
-_CAPITALS = re.compile(r"[A-Z0-9_%()#/.:+ -]+\Z")
+_CAPITALS = re.compile(r"(?:\([a-z]++\)|[A-Z0-9_%()#/.:+ -])++\Z")
 _RULE = re.compile(r"[ \t]*+[|+]?[ \t]*+:?(?:-{2,}+|={2,}+):?[ \t]*+(?:[|+][ \t]*+:?[-=]++:?[ \t]*+)++[|+]?[ \t]*+\Z")
 _UNDERLINE = re.compile(r"[ \t]*+[-=]{2,}+(?:[ \t]++[-=]{2,}+)++[ \t]*+\Z")
 
@@ -205,33 +230,60 @@ def _laid_out(text: str) -> Iterator[Table]:
 
 def _ruled(lines: list[str], first: int, header: int) -> Table | None:
     """A table with a line of dashes below its header (and in a frame: above it and at its end)."""
-    cells = _piped(lines[header])
+    ruler = lines[header + 1]
+    width = len(_piped(ruler.replace("+", "|"), True))
+    # Whether `|` opens the lines or parts their cells isn't for each line to say: its first cell may be blank.
+    framed = ruler.strip()[0] in "|+" or width != len(_piped(lines[header], False))
+    cells = _piped(lines[header], framed)
     names = _names(cells)
-    if len(cells) < 2 or len(cells) != len(_piped(lines[header + 1].replace("+", "|"))) or not any(cells):
+    if len(cells) < 2 or len(cells) != width or not any(cells):
         return None
-    stop, rows, ragged = header + 2, [], False
-    framed = first < header
+    stop, ragged = header + 2, False
+    rows: list[list[str | list[str]]] = []  # a cell of several lines is a list of them
+    goes_on: set[int] = set()
     while stop < len(lines) and (line := lines[stop]).strip():
         if _RULE.match(line):
             stop += 1
-            if framed:
+            goes_on = set()
+            if first < header:
                 break
             continue
         if "|" not in line:
             break
-        row = _piped(line)
-        ragged |= len(row) != len(cells)
-        rows.append(_ragged(names, row))
+        row = _piped(line, framed)
+        if goes_on and len(row) == width and not any(cell for i, cell in enumerate(row) if i not in goes_on):
+            for i in goes_on:
+                cell = rows[-1][i]
+                pieces = [cell] if isinstance(cell, str) else cell
+                pieces[-1] = pieces[-1][:-1].rstrip()
+                pieces.append(row[i])
+                rows[-1][i] = pieces
+        else:
+            ragged |= len(row) != width
+            rows.append([*row])
+        goes_on = _unfinished(line, ruler, framed) if len(row) == width and "+" in ruler and "+" in line else set()
         stop += 1
-    return Table(rows, first, stop, "table", ("ragged_rows",) if ragged else ()) if rows else None
+    records = [_ragged(names, [cell if isinstance(cell, str) else "\n".join(cell) for cell in row]) for row in rows]
+    return Table(records, first, stop, "table", ("ragged_rows",) if ragged else ()) if rows else None
 
 
-def _piped(line: str) -> list[str]:
+def _unfinished(line: str, ruler: str, framed: bool) -> set[int]:
+    """The columns that psql goes on with in the next line: a + stands where a blank would be, at the cell's end."""
+    cells = line.rstrip().split("|")
+    if framed:
+        cells = cells[1:-1]
+    last = len(cells) - 1
+    full = framed or len(line.rstrip()) == len(ruler.rstrip())
+    return {i for i, cell in enumerate(cells) if cell.endswith("+") and (i < last or full)}
+
+
+def _piped(line: str, framed: bool) -> list[str]:
+    """The cells of a line; in a frame, a `|` at its start and its end is no part of them."""
     line = line.strip()
-    if line.startswith("|"):
+    if framed and line.startswith("|"):
         line = line[1:]
-        if line.endswith("|") and not line.endswith("\\|"):
-            line = line[:-1]
+    if framed and line.endswith("|") and not line.endswith("\\|"):
+        line = line[:-1]
     if "\\|" not in line:
         return [cell.strip() for cell in line.split("|")]
     return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", line)]
@@ -250,7 +302,7 @@ def _aligned(lines: list[str], i: int) -> Table | None:
     if len(cells) > (1 if capitals else 2) and all(_TITLE.match(cell) or _CAPITALS.match(cell) for cell in cells):
         shown, tight = _below(lines[first : first + _SHOWN], [start for start, _ in spans])
         certain = underlined or (capitals and not tight and len(cells) > 2)
-        if len(shown) >= (1 if certain else 3) and _is_header(cells, shown, False):
+        if len(shown) >= (1 if certain else 2 if capitals and not tight else 3) and _is_header(cells, shown, False):
             spans = list(_split(line, spans, lines[first : first + len(shown)]))
             rows, _ = _below(lines[first:], [start for start, _ in spans])
             names = _names([line[start:end] for start, end in spans])
@@ -261,11 +313,18 @@ def _aligned(lines: list[str], i: int) -> Table | None:
 def _below(lines: list[str], starts: list[int]) -> tuple[list[list[str]], bool]:
     """(cells of the lines that are rows of columns with these starts, whether only one blank parts some of them)."""
     starts = [0, *starts[1:]]
-    rows, tight = [], False
+    rows: list[list[str]] = []
+    tight = False
     for line in lines:
         cut = [start for start in starts[1:] if start <= len(line)]
-        if not line.strip() or any(line[start - 1] != " " for start in cut):
+        if not line.strip():
             break
+        if any(line[start - 1] != " " for start in cut):
+            row = re.split(" {2,}", line.strip())  # a long cell pushed the others to the right
+            if not rows or len(row) != len(starts) or len(row) < 3:
+                break
+            rows.append(row)
+            continue
         row = [line[a:b].strip() for a, b in zip(starts, [*starts[1:], len(line)], strict=True)]
         if sum(map(bool, row)) < 2:
             break
@@ -288,7 +347,7 @@ def _split(line: str, spans: list[tuple[int, int]], rows: list[str]) -> Iterator
 
 def _columns(lines: list[str], line: str, first: int) -> Table | None:
     """A table with numbers set to the right, as of ps, df and free: one word a cell, but for the last column."""
-    if len(line.split()) < 4:
+    if not 4 <= len(line.split()) <= _MOST_NAMES:
         return None
     block = []
     for row in lines[first:]:
@@ -297,25 +356,61 @@ def _columns(lines: list[str], line: str, first: int) -> Table | None:
         block.append(row)
     if len(block) < 2:
         return None
-    spans: list[tuple[int, int]] = []
-    for match in re.finditer(r"\S+", line):
-        start, end = match.span()
-        # Two words of one name: not all rows have a blank where the header has its only one.
-        if spans and start == spans[-1][1] + 1 and any(row[start - 1 : start] != " " for row in block):
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
+    spans = _names_apart(line, block[:_VOTERS])
     cells = [line[start:end] for start, end in spans]
     if line[:4].isspace() and len(block[0].split()) == len(cells) + 1 and block[0][:1].strip():
         cells.insert(0, "")
-    rows = []
+        spans.insert(0, (0, 1))
+    rows: list[list[str]] = []
     for row in block:
-        values = row.split(None, len(cells) - 1)
-        if len(values) != len(cells):
+        values = [value.rstrip() for value in row.split(None, len(cells) - 1)]
+        placed = values if len(values) == len(cells) else _placed(row, spans)
+        if placed is None:
             break
-        rows.append([value.rstrip() for value in values])
-    numeric = sum(all(_NUMERIC.match(row[c]) for row in rows) for c in range(len(cells)))
+        rows.append(placed)
+    numeric = sum(all(_NUMERIC.match(row[c]) for row in rows if row[c]) for c in range(len(cells)))
     if len(rows) < 2 or len(cells) < 4 or numeric < 2 or not _is_header(cells, rows, False):
         return None
     names = _names(cells)
     return Table([dict(zip(names, row, strict=False)) for row in rows], first, first + len(rows), "table")
+
+
+def _names_apart(line: str, block: list[str]) -> list[tuple[int, int]]:
+    """The spans of the names in a header, where one blank may part two names or two words of one.
+
+    It parts two names where all rows have a blank there. Where some have none, something long may have pushed their
+    cells to the right: then it does so if most have a blank, and all rows have words enough for as many names.
+    """
+    words = [match.span() for match in re.finditer(r"\S+", line)]
+    filled = {
+        start: sum(row[start - 1 : start] != " " for row in block)
+        for (_, end), (start, _) in pairwise(words)
+        if start == end + 1
+    }
+    joined = {start for start, count in filled.items() if 2 * count > len(block)}
+    if len(words) - len(joined) > min(len(row.split()) for row in block):
+        joined = {start for start, count in filled.items() if count}
+    spans = words[:1]
+    for start, end in words[1:]:
+        if start in joined:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _placed(row: str, spans: list[tuple[int, int]]) -> list[str] | None:
+    """The cells of a row with too few words for the columns: each word stands below the one name that it touches."""
+    cells = [""] * len(spans)
+    c = 0
+    for match in re.finditer(r"\S+", row):
+        start, end = match.span()
+        while c < len(spans) and spans[c][1] <= start:
+            c += 1
+        if c == len(spans) or spans[c][0] >= end or cells[c] or (c + 1 < len(spans) and spans[c + 1][0] < end):
+            return None
+        if c == len(spans) - 1:
+            cells[c] = row[start:].rstrip()
+            break
+        cells[c] = match[0]
+    return cells

@@ -29,7 +29,10 @@ from hyve.store import MASK, Datastore, Table, quote
 from hyve.tokens import count_tokens
 
 _DETAILED, _ROW_COLUMNS = 12, 14
-_CELLS = (160, 640, 2_560, 10_240)
+_MAIN, _ROOMY = 3, 1_200
+"""So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
+gets most of them, and cells are shorter."""
+_CELLS = (60, 160, 640, 2_560, 10_240)
 _RARE, _PER_TEMPLATE, _IDS = 60, 2, 2
 _USUAL = 0.1
 """The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
@@ -79,6 +82,7 @@ class _TableView:
 
     index: int
     weight: float
+    main: bool
     profile: Profile
     ranked: tuple[int, ...]
     means: tuple[str, ...]
@@ -88,7 +92,8 @@ class _TableView:
         """The candidate lines, with cells of at most `limit` characters."""
         table, views = self.profile.table, self.profile.views
         i, weight = self.index, self.weight
-        lines = [_Line(i, _HEAD, 0, 1000.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}")]
+        head = 1000.0 + weight if self.main else weight * 1.35
+        lines = [_Line(i, _HEAD, 0, head, f"## {table.name}: {table.rows:,} rows{_join(table)}")]
         alike = {k for k, v in enumerate(views) if v.distinct <= 1 and v.nulls in (0, v.rows) and not v.odd}
         if table.rows == 1 or len(alike) < 2:
             alike = set()
@@ -132,14 +137,18 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
     detailed = [i for i in ranked[:_DETAILED] if not tables[i].source]
     named = [i for i in ranked[:_DETAILED] if tables[i].source]
     pending = [i for i in ranked if i not in detailed]
-    views = [_table_view(store, tables[i], i, weights[i], words, budget) for i in detailed]
-    best = _fit(_lines(views, named, tables, weights, _CELLS[0]), tables, _rest(pending, named), budget)
+    main = detailed[: _MAIN if budget >= _ROOMY else 1]
+    if budget < _ROOMY:
+        weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
+    views = [_table_view(store, tables[i], i, weights[i], words, budget, i in main) for i in detailed]
+    cells = _CELLS[1 if budget >= _ROOMY else 0 :]
+    best = _fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
     while pending and best.unused > budget * _SLACK:
         taken = pending.pop(0)
         named = [i for i in named if i != taken]
         views.append(_table_view(store, tables[taken], taken, weights[taken], words, budget))
-        best = _fit(_lines(views, named, tables, weights, _CELLS[0]), tables, _rest(pending, named), budget)
-    for shorter, limit in pairwise(_CELLS):
+        best = _fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
+    for shorter, limit in pairwise(cells):
         if best.unused <= budget * _SLACK or not any(view.cuts(shorter) for view in views):
             break
         longer = _fit(_lines(views, named, tables, weights, limit), tables, _rest(pending, named), budget)
@@ -158,6 +167,20 @@ def _lines(
 
 def _rest(pending: Sequence[int], named: Sequence[int]) -> list[int]:
     return sorted(i for i in pending if i not in named)
+
+
+def schema(store: Datastore, budget: int) -> str:
+    """The tables with their columns in one line of at most `budget` tokens, for data that is shown whole."""
+    named = ""
+    for table in store.catalog.tables:
+        columns = [quote(column.name) for column in told(table)]
+        more = ", ..." if len(columns) > 12 else ""
+        longer = f"{named}; " if named else "SQL tables: "
+        longer += f"{quote(table.name)}({', '.join(columns[:12])}{more})"
+        if count_tokens(longer) > budget:
+            break
+        named = longer
+    return named
 
 
 def _slim(store: Datastore) -> str:
@@ -200,6 +223,8 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
+        if table.name == "container_logs" and any(other.name == "log_records" for other in tables):
+            weight *= 0.5  # the same lines
         if table.source:  # its content is (most likely) told again, and better, by the telemetry relations
             weight *= 0.15
         weights.append(weight)
@@ -210,7 +235,7 @@ def _source_lines(table: Table, index: int, weight: float) -> Iterable[_Line]:
     """A table that telemetry relations were made from: its columns are named, its rows are not shown twice."""
     names = [quote(column.name) for column in told(table)]
     more = f", ... ({len(names) - 40} more)" if len(names) > 40 else ""
-    yield _Line(index, _HEAD, 0, 500.0 + weight, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
+    yield _Line(index, _HEAD, 0, weight * 1.1, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
     yield _Line(index, _COLUMNS, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
 
 
@@ -220,13 +245,13 @@ def _join(table: Table) -> str:
 
 
 def _table_view(
-    store: Datastore, table: Table, index: int, weight: float, words: Sequence[str], budget: int
+    store: Datastore, table: Table, index: int, weight: float, words: Sequence[str], budget: int, main: bool = False
 ) -> _TableView:
     found = profile(store, table)
     views = found.views
     ranked = tuple(sorted(range(len(views)), key=lambda i: (_column_rank(views[i], table, words), i)))
     averages = tuple(_mean_lines(store, found, ranked, words))
-    return _TableView(index, weight, found, ranked, averages, _row_view(store, found, ranked, words, budget))
+    return _TableView(index, weight, main, found, ranked, averages, _row_view(store, found, ranked, words, budget))
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -287,6 +312,8 @@ def _mean_lines(store: Datastore, found: Profile, ranked: Sequence[int], words: 
         by = f"{quote(parent)}.{quote(label)}" if parent else quote(label)
         for measure in measures[:2]:
             averages = means(store, found.table, label, measure.column, parent)
+            if not averages:
+                continue
             said = ", ".join(f"{_show(name, 40)} {mean:.6g}" for name, mean in averages)
             yield f"- mean {quote(measure.column.name)} by {by}: {said}"
 
@@ -305,8 +332,10 @@ def _is_dimension(view: ColumnView) -> bool:
 
 
 def _is_measure(view: ColumnView) -> bool:
-    """Whether averages of a column say anything: no ids, positions, or times."""
+    """Whether averages of a column say anything: no ids, codes, positions, or times."""
     if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
+        return False
+    if {"port", "pid", "id", "code", "line", "lineno"}.intersection(rank.words(view.column.name)):
         return False
     return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)
 
@@ -314,8 +343,8 @@ def _is_measure(view: ColumnView) -> bool:
 def _example(found: Profile, ranked: Sequence[int]) -> str:
     """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
     views = [found.views[i] for i in ranked]
-    group = next((view for view in views if 1 < view.distinct <= 50 and view.column.type == "VARCHAR"), None)
-    if group is None or found.table.rows < 3:
+    group = next((view for view in views if _is_dimension(view) and view.distinct * 3 <= view.rows), None)
+    if group is None:
         return ""
     number = next(filter(_is_measure, views), None)
     label = quote(group.column.name)
@@ -356,7 +385,7 @@ def _column_line(view: ColumnView, most: int) -> str:
     filled = view.rows - view.nulls
     if len(view.samples) == 5 and filled > 5 and not view.time and view.step is None:
         first, last = ([_show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
-        edge = f": {', '.join(first)}, ... ({filled - 5:,} more), {', '.join(last)}"
+        edge = f", in order: {', '.join(first)}, ... ({filled - 5:,} more rows), {', '.join(last)}"
     if not view.numeric and not view.time:
         span = ""
     step = ""
@@ -395,7 +424,7 @@ def _row_view(
     keep = [
         i
         for i in ranked
-        if views[i].distinct > 1
+        if (views[i].distinct > 1 or 0 < views[i].nulls < table.rows)
         and not views[i].identifier
         and views[i].column.name != "template"  # the text itself is shown
     ]
@@ -428,7 +457,7 @@ def _row_view(
             for i, value in zip(picked, fetched[row], strict=True)
         )
         if not usual:
-            template = re.sub(MASK, "#", "|".join(_show(cell, _CELLS[0]) for cell in cells))
+            template = re.sub(MASK, "#", "|".join(_show(cell, _CELLS[1]) for cell in cells))
             seen[template] = seen.get(template, 0) + 1
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8
         rows.append((row, share, cells))
@@ -444,12 +473,12 @@ def _candidates(store: Datastore, found: Profile, words: Sequence[str], budget: 
     asked = _asked(store, found.table, words)
     shares: dict[int, float] = {}
     for place, (row, score) in enumerate(rare):
-        shares[row] = min(1.1, 0.35 + score / 8) / (1 + 0.02 * place)
+        shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
     for place, row in enumerate(asked):
         shares[row] = max(shares.get(row, 0.0), 0.9 / (1 + 0.1 * place))
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
-            shares[row] = max(shares.get(row, 0.0), 1.0 if place < 2 else 0.3)
+            shares[row] = max(shares.get(row, 0.0), 0.9 if place < 2 else 0.3)
     for place, row in enumerate(_spread(rows, budget // 6)):
         shares.setdefault(row, _USUAL / (1 + place / 1000))
     return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
@@ -476,6 +505,11 @@ def _rare(store: Datastore, found: Profile) -> list[tuple[int, float]]:
         telling = {value: score for value, score in scores.items() if score > 0.7}
         if telling:
             categories[quote(view.column.name)] = telling
+    seldom = {
+        quote(view.column.name): rank.surprise(view.rows, 2, view.rows - view.nulls)
+        for view in views
+        if view.rows >= 8 and 0 < view.rows - view.nulls < view.rows // 4
+    }
     texts = [view for view in views if view.column.type == "VARCHAR" and view.distinct > 12 and not view.identifier]
     if any(view.column.name == "template" for view in texts):
         texts = [view for view in texts if view.column.name == "template"]
@@ -488,7 +522,7 @@ def _rare(store: Datastore, found: Profile) -> list[tuple[int, float]]:
             size *= view.distinct
     measures = [quote(view.column.name) for view in views if _is_measure(view)][:8]
     statement = rank.rarity(
-        quote(table.name), categories, [quote(view.column.name) for view in texts], measures, series, MASK
+        quote(table.name), categories, seldom, [quote(view.column.name) for view in texts], measures, series, MASK
     )
     return [(row, score) for row, score in store.fetch(f"{statement} LIMIT {_RARE}") if score and score > 0.5]
 
@@ -594,4 +628,4 @@ def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], re
     return "\n".join(out)
 
 
-__all__ = ["Excerpt", "RowView", "excerpt"]
+__all__ = ["Excerpt", "RowView", "excerpt", "schema"]

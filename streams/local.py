@@ -30,6 +30,8 @@ Tokens = Annotated[int, typer.Option("--budget", "-b", help="Most o200k tokens o
 
 MAX_BYTES = 1 << 30
 
+_MENDED = frozenset({"truncated", "repaired", "elided", "unparsed"})
+
 
 class _Watched:
     """A model that keeps the error of a server that refused its key."""
@@ -137,7 +139,10 @@ def view(
     names = ("table", "rows", "columns", "from", "kind")
     console.print(report.rows_table(names, rows, len(tables), width=console.width))
     saved = prompt.savings
-    said = f"{saved.saved:.1%} saved" if prompt.cut else "shown whole, nothing cut"
+    read = (
+        "shown whole, as far as it could be read" if _MENDED.intersection(prompt.flags) else "shown whole, nothing cut"
+    )
+    said = f"{saved.saved:.1%} saved" if prompt.cut else read
     console.print(
         f"{saved.original:,} tokens of data became a prompt of {saved.prompt:,} (budget {budget:,}): "
         f"{said}; {ms:,.0f} ms",

@@ -5,7 +5,9 @@ Rules:
   changes the value, decorated with the keys that it needs (`recogniser.needs`). Adding a format is a file and a line in
   `telemetry.RECOGNISERS`; one whose records mean something only together is a `Stream` in `telemetry.STREAMS`.
 - The same relation has the same keys whatever format it came from: `spans`, `span_events`, `span_links`, `log_records`,
-  `metric_points`, `alerts`; missing values are None. `container_logs` has the fields of the lines themselves.
+  `metric_points`, `alerts`; missing values are None. Every point of a series keeps its row of `metric_points`, but a
+  `value` that is NaN or infinite is None there (the payload's own table has it as it stood): one NaN makes NaN of every
+  average, and readers of `value` need no `isfinite`. `container_logs` has the fields of the lines themselves.
 - The keys of `TIME_KEYS`, in the row itself and not in the objects inside it, hold epoch nanoseconds (int or None).
 - Rows may share the objects in them: readers must not change them.
 """
@@ -13,7 +15,7 @@ Rules:
 from __future__ import annotations
 
 from hyve.formats.recogniser import Found
-from hyve.formats.scalars import Relations, Row
+from hyve.formats.scalars import TIME_KEYS, Relations, Row
 from hyve.formats.telemetry import RECOGNISERS, Record, find, only_logs, records, relations, text_relations
 
 __all__ = [
@@ -29,5 +31,3 @@ __all__ = [
     "relations",
     "text_relations",
 ]
-
-TIME_KEYS = frozenset({"time", "end_time"})

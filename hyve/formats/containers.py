@@ -19,15 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyve.formats import logs
+from hyve.formats.levels import severity_in
 from hyve.formats.recogniser import Found, Stream, keys
-from hyve.formats.scalars import Row, instant_ns, mapping, plain
+from hyve.formats.scalars import TIME_KEYS, Row, instant_ns, mapping, plain
 from hyve.strictjson import Pairs, read
 
 REJOINED = "rejoined_partial_lines"
 
 _TIMES = ("time", "@timestamp", "timestamp", "date", "ts")
 _STREAMS = ("stdout", "stderr")
-_CONSUMED = ("log", "time", "end_time", "logtag")
+_CONSUMED = ("log", "logtag", *sorted(TIME_KEYS))
 _DOCKER = frozenset({"log", "stream", "time", "attrs"})
 _PIECE = 16_000
 """A piece is about 16 KiB long; one without a newline that is as long is one."""
@@ -191,6 +192,8 @@ def _record(log: str, inner: dict[str, Any] | None, time: int | None, outer: dic
     assert record is not None
     if inner is None or not record["body"]:
         record["body"] = log
+        if not record["severity"]:
+            record["severity"], record["severity_number"] = severity_in(log)
     record["time"] = record["time"] or time
     if record["service"] == "unknown":
         record["service"] = logs.service(outer)

@@ -2,10 +2,12 @@
 
 Rules:
 - A hit's row has `_index`, `_id` and `_score`, then the fields of its source under their own names (a `time` of theirs
-  is `_source.time`); `time` is `@timestamp`. Hits that are logs are rows of `log_records` as well.
+  is `_source.time`, and so are others of `TIME_KEYS`); `time` is `@timestamp`. Hits that are logs are rows of
+  `log_records` as well.
 - `buckets` holds the buckets of every aggregation, parents before children. `aggregation` is the path of names, joined
   by ">" as pipeline aggregations write it; `parents` says in which bucket of each aggregation above a bucket lies;
-  `metrics` are the values of its sub-aggregations. `time` is set for the buckets of a date histogram.
+  `metrics` are the values of its sub-aggregations. `time` is that of the bucket of a date histogram, and
+  of all buckets in it.
 - `searches` has a row for each answer: `total_capped` says that more may have matched than were counted.
 """
 
@@ -16,10 +18,10 @@ from typing import Any
 from hyve.formats import logs
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import known
-from hyve.formats.scalars import Relations, Row, dicts, instant_ns, integer, mapping, number, scaled_ns, text
+from hyve.formats.scalars import TIME_KEYS, Relations, Row, dicts, instant_ns, integer, mapping, number, scaled_ns, text
 
 _DEPTH = 16
-_OWN = frozenset({"time", "_index", "_id", "_score"})
+_OWN = TIME_KEYS | {"_index", "_id", "_score"}
 _COUNTED = 10_000
 """Up to here hits are counted unless the question says otherwise."""
 _FROM, _UNTIL = 946_684_800_000, 4_102_444_800_000
@@ -49,7 +51,7 @@ def recognise(value: Any) -> Relations | None:
         shown = dicts(hits.get("hits"))
         _add_hits(shown, result)
         buckets: list[Row] = []
-        _aggregations(mapping(answer.get("aggregations")), "", {}, 0, buckets)
+        _aggregations(mapping(answer.get("aggregations")), "", {}, None, 0, buckets)
         if buckets:
             result.setdefault("buckets", []).extend(buckets)
         result.setdefault("searches", []).append(_search(answer, hits, len(shown)))
@@ -102,8 +104,10 @@ def _hit(hit: dict[str, Any], source: dict[str, Any]) -> Row:
     return row
 
 
-def _aggregations(holder: dict[str, Any], above: str, parents: dict[str, str], depth: int, rows: list[Row]) -> None:
-    """Adds the rows of the aggregations in an answer or in a bucket."""
+def _aggregations(
+    holder: dict[str, Any], above: str, parents: dict[str, str], time: int | None, depth: int, rows: list[Row]
+) -> None:
+    """Adds the rows of the aggregations in an answer or in a bucket, which is one of a `time`."""
     if depth > _DEPTH:
         return
     for name, found in holder.items():
@@ -119,15 +123,16 @@ def _aggregations(holder: dict[str, Any], above: str, parents: dict[str, str], d
             buckets = dicts(buckets)
             dates = bool(buckets) and all(map(_is_date, buckets))
             for bucket in buckets:
-                row = _row(bucket, path, parents, dates)
+                at = scaled_ns(bucket.get("key"), 1_000) if dates else time
+                row = _row(bucket, path, parents, at)
                 rows.append(row)
                 inside = {**parents, str(name): row["key_as_string"] or row["key"] or ""}
-                _aggregations(bucket, path, inside, depth + 1, rows)
+                _aggregations(bucket, path, inside, at, depth + 1, rows)
         elif not above and _values(found):
-            rows.append(_row({str(name): found}, path, parents, False))
+            rows.append(_row({str(name): found}, path, parents, None))
 
 
-def _row(bucket: dict[str, Any], path: str, parents: dict[str, str], dates: bool) -> Row:
+def _row(bucket: dict[str, Any], path: str, parents: dict[str, str], time: int | None) -> Row:
     metrics: dict[str, Any] = {
         key: number(bucket[key]) for key in ("from", "to") if number(bucket.get(key)) is not None
     }
@@ -137,7 +142,7 @@ def _row(bucket: dict[str, Any], path: str, parents: dict[str, str], dates: bool
             if values:
                 metrics[key] = values["value"] if values.keys() == {"value"} else values
     return {
-        "time": scaled_ns(bucket.get("key"), 1_000) if dates else None,
+        "time": time,
         "aggregation": path,
         "key": known(bucket.get("key")),
         "key_as_string": known(bucket.get("key_as_string")),

@@ -3,7 +3,8 @@
 Rules:
 - Rows are those of `hyve.formats.prometheus`: labels are `attributes`, "NaN" and the infinities keep their row
   without a value, exemplars are left out.
-- A line is a sample only if its name was declared (`# TYPE`, `# HELP`) or it has labels: "retries 3" may be prose.
+- A line is surely a sample if its name was declared (`# TYPE`, `# HELP`) or it has labels. "retries 3" may be prose:
+  it counts where one in ten of the lines around it, up to any that is no sample, is surely one.
 - Times are milliseconds or, as OpenMetrics has them, seconds; their size tells.
 """
 
@@ -61,6 +62,7 @@ def read_lines(texts: Sequence[str]) -> Found:
         return Found({})
     families = _Families()
     rows: list[Row] = []
+    run: list[tuple[Row, bool]] = []
     for text in texts:
         if text[:1] == "#":
             comment = _COMMENT.match(text)
@@ -72,13 +74,24 @@ def read_lines(texts: Sequence[str]) -> Found:
                 elif what == "UNIT":
                     families.units[name] = said.strip()
         else:
-            row = _sample(text, families)
-            if row is not None:
-                rows.append(row)
+            sample = _sample(text, families)
+            if sample is not None:
+                run.append(sample)
+            elif text and not text.isspace():
+                rows += _believed(run)
+                run = []
+    rows += _believed(run)
     return Found({"metric_points": rows} if rows else {})
 
 
-def _sample(text: str, families: _Families) -> Row | None:
+def _believed(run: list[tuple[Row, bool]]) -> list[Row]:
+    """The samples among lines that stand together: all of them if enough are sure, else the sure ones."""
+    enough = 10 * sum(sure for _, sure in run) >= len(run)
+    return [row for row, sure in run if sure or enough]
+
+
+def _sample(text: str, families: _Families) -> tuple[Row, bool] | None:
+    """The row of a line that may be a sample, and whether it surely is one."""
     head = _NAME.match(text)
     if head is None or head.end() == 0:
         return None
@@ -98,7 +111,7 @@ def _sample(text: str, families: _Families) -> Row | None:
             return None
         at = closed.end()
     family = families.of(name)
-    if not name or (family is None and not labels):
+    if not name:
         return None
     rest = _VALUE.match(text, at)
     if rest is None or (not head[2] and text[at - 1 : at] not in (" ", "\t")):
@@ -107,7 +120,7 @@ def _sample(text: str, families: _Families) -> Row | None:
     row = metric_row(time, number(rest[1]), name, labels)
     row["kind"] = _kind(name, families.types.get(family or "", ""), labels)
     row["unit"] = families.units.get(family or "", "")
-    return row
+    return row, bool(labels) or family is not None
 
 
 def _kind(name: str, declared: str, labels: dict[str, str]) -> str:

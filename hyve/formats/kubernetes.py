@@ -7,7 +7,11 @@ Rules:
 - `service` is the application: a label, else the owner's name without what controllers append, else the own name.
 - Quantities (`10m`, `16419384Ki`) are numbers: cores, and bytes.
 - A condition is bad where it says False or Unknown of what should be (Ready, Available) or True of what shouldn't
-  (Degraded, MemoryPressure). `ready` is None where no condition says anything of it.
+  (Degraded). A node under pressure is ready as long as it says so; its reason is the pressure.
+- What has fewer ready replicas than it wants isn't ready, whatever its conditions say; counts of 0 are left out of a
+  status. Of an autoscaler they are the desired and the current ones. `ready` is None where nothing says anything of it.
+- `reason` of a container is that of its present state, `last_reason` that of its last end. A pod's is the reason of
+  that of its containers that fails now (the one restarted most often, `container`), else what the pod itself says.
 """
 
 from __future__ import annotations
@@ -24,11 +28,18 @@ _LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instan
 _REPLICA = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})-[a-z0-9]{5}\Z")
 _RANDOM = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,4})\Z")
 _HASH = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})\Z")
-_GOOD = frozenset({"Ready", "Available", "Established", "Healthy", "Complete", "Initialized", "ContainersReady"})
-_BAD = frozenset(
-    {"Degraded", "Failing", "Failed", "ReplicaFailure", "Stalled", "MemoryPressure", "DiskPressure", "PIDPressure"}
-    | {"NetworkUnavailable", "OutOfDisk"}
+_GOOD = frozenset(
+    {"Ready", "Available", "Established", "Healthy", "Complete", "Initialized", "ContainersReady"}
+    | {"AbleToScale", "ScalingActive"}
 )
+_BAD = frozenset({"Degraded", "Failing", "Failed", "ReplicaFailure", "Stalled", "OutOfDisk"})
+_PRESSURE = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+_REPLICATED = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Rollout"})
+_PHASES = {
+    **dict.fromkeys(("Bound", "Active", "Available", "Running", "Succeeded", "Ready"), True),
+    **dict.fromkeys(("Pending", "Lost", "Failed", "Terminating", "Unknown"), False),
+}
+_STARTING = frozenset({"PodInitializing", "ContainerCreating"})
 _QUANTITY = re.compile(r"([+-]?[0-9.]{1,30}(?:[eE][+-]?[0-9]{1,3})?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?", re.ASCII)
 _UNITS = {
     "n": 1e-9,
@@ -88,7 +99,10 @@ def _pod(item: dict[str, Any], result: Relations) -> None:
     about = {"service": service, "namespace": namespace, "pod": name}
     specs = dicts(spec.get("containers"))
     started = dicts(status.get("containerStatuses"))
-    containers = _containers(specs, started, about, False)
+    init = dicts(spec.get("initContainers")), dicts(status.get("initContainerStatuses"))
+    containers = _containers(*init, about, True) + _containers(specs, started, about, False)
+    result["containers"] += containers
+    container, reason, message = _trouble(status, containers, [*init[1], *started])
     result["pods"].append(
         {
             "time": rfc3339_ns(status.get("startTime")) or rfc3339_ns(meta.get("creationTimestamp")),
@@ -99,15 +113,35 @@ def _pod(item: dict[str, Any], result: Relations) -> None:
             "phase": text(status.get("phase")),
             "ready": bool(started) and all(container.get("ready") is True for container in started),
             "restarts": sum([row["restarts"] or 0 for row in containers]),
-            "reason": next((row["reason"] for row in containers if row["reason"]), text(status.get("reason"))),
+            "reason": reason,
+            "message": message,
+            "container": container,
+            "deletion_time": rfc3339_ns(meta.get("deletionTimestamp")),
             "images": ", ".join([text(container.get("image")) for container in specs]),
             "labels": mapping(meta.get("labels")),
         }
     )
-    if "initContainers" in spec or "initContainerStatuses" in status:
-        init = dicts(spec.get("initContainers")), dicts(status.get("initContainerStatuses"))
-        result["containers"] += _containers(*init, about, True)
-    result["containers"] += containers
+
+
+def _trouble(status: dict[str, Any], containers: list[Row], statuses: list[dict[str, Any]]) -> tuple[str, str, str]:
+    """What is wrong with a pod now: the container that fails, the reason, the message; "" where nothing is."""
+    failing = [row for row in containers if row["reason"] and row["reason"] not in _STARTING | {"Completed"}]
+    if failing:
+        worst = max(failing, key=lambda row: row["restarts"] or 0)
+        said = next((told for told in statuses if text(told.get("name")) == worst["container"]), {})
+        now = mapping(mapping(said.get("state")).get(worst["state"]))
+        return worst["container"], worst["reason"], text(now.get("message"))
+    if reason := text(status.get("reason")):
+        return "", reason, text(status.get("message"))
+    conditions = [said for said in dicts(status.get("conditions")) if said.get("status") == "False"]
+    conditions.sort(key=lambda said: said.get("type") != "PodScheduled")
+    starting = [row for row in containers if row["reason"] in _STARTING]
+    if starting and not (conditions and conditions[0].get("type") == "PodScheduled"):
+        return starting[-1]["container"], starting[-1]["reason"], ""
+    for said in conditions:
+        if (reason := text(said.get("reason"))) and reason != "PodCompleted":
+            return "", reason, text(said.get("message"))
+    return "", "", ""
 
 
 def _containers(
@@ -119,23 +153,13 @@ def _containers(
     return rows + [_container({}, status, about, init) for status in states.values()]
 
 
-def _reason(container: dict[str, Any]) -> str:
-    """Why a container waits or ended, or ended before."""
-    state = mapping(container.get("state"))
-    for ended in (state.get("waiting"), state.get("terminated"), mapping(container.get("lastState")).get("terminated")):
-        if type(ended) is dict and (reason := text(ended.get("reason"))):
-            return reason
-    return ""
-
-
 def _container(spec: dict[str, Any], status: dict[str, Any], about: dict[str, Any], init: bool) -> Row:
     """What was asked for a container and how it is; either may be missing. Times are those of its present run, of the
-    last one while it waits; reason and exit code those of its last end."""
+    last one while it waits; reason and exit code those of its present state."""
     state, last = mapping(status.get("state")), mapping(mapping(status.get("lastState")).get("terminated"))
     name = next((key for key in ("running", "waiting", "terminated") if type(state.get(key)) is dict), "")
     now = mapping(state.get(name))
     run = last if name == "waiting" else now
-    code = integer(now.get("exitCode"))
     resources = mapping(spec.get("resources"))
     requests, limits = mapping(resources.get("requests")), mapping(resources.get("limits"))
     ready = status.get("ready")
@@ -149,8 +173,11 @@ def _container(spec: dict[str, Any], status: dict[str, Any], about: dict[str, An
         "ready": ready if type(ready) is bool else None,
         "restarts": integer(status.get("restartCount")),
         "state": name,
-        "reason": _reason(status),
-        "exit_code": code if code is not None else integer(last.get("exitCode")),
+        "reason": text(now.get("reason")),
+        "exit_code": integer(now.get("exitCode")),
+        "last_reason": text(last.get("reason")),
+        "last_exit_code": integer(last.get("exitCode")),
+        "last_finished": rfc3339_ns(last.get("finishedAt")),
         "cpu_request": quantity(requests.get("cpu")),
         "cpu_limit": quantity(limits.get("cpu")),
         "memory_request": _bytes(requests.get("memory")),
@@ -190,14 +217,15 @@ def _service(meta: dict[str, Any], name: str) -> str:
 def _object(kind: str, item: dict[str, Any]) -> Row:
     meta, spec, status = mapping(item.get("metadata")), mapping(item.get("spec")), mapping(item.get("status"))
     conditions = {text(said.get("type")): said for said in dicts(status.get("conditions")) if said.get("type")}
-    bad = [
-        said
-        for type_, said in conditions.items()
-        if (type_ in _GOOD and said.get("status") in ("False", "Unknown"))
-        or (type_ in _BAD and said.get("status") == "True")
-    ]
-    said = bad[0] if bad else {}
-    told = not conditions.keys().isdisjoint(_GOOD | _BAD)
+    wanted, there = _replicas(kind, item, spec, status)
+    phase = text(status.get("phase"))
+    ready, reason, message = _condition(kind, conditions)
+    if wanted is not None and there is not None and kind != "HorizontalPodAutoscaler":
+        short = there < wanted
+        ready = not short and ready is not False
+        message = message or (f"{there} of {wanted} replicas are ready" if short else "")
+    if ready is None and (ready := _PHASES.get(phase)) is False:
+        reason = reason or phase
     name = text(meta.get("name"))
     return {
         "time": rfc3339_ns(meta.get("creationTimestamp")),
@@ -205,25 +233,65 @@ def _object(kind: str, item: dict[str, Any]) -> Row:
         "kind": kind,
         "name": name,
         "namespace": text(meta.get("namespace")),
-        "ready": not bad if told else None,
-        "reason": text(said.get("reason")),
-        "message": text(said.get("message")),
-        "replicas": integer(spec.get("replicas")),
-        "ready_replicas": integer(status.get("readyReplicas")),
+        "ready": ready,
+        "phase": phase,
+        "reason": reason,
+        "message": message,
+        "replicas": wanted,
+        "ready_replicas": there,
         "conditions": {type_: text(said.get("status")) for type_, said in conditions.items()},
         "labels": mapping(meta.get("labels")),
     }
 
 
+def _replicas(
+    kind: str, item: dict[str, Any], spec: dict[str, Any], status: dict[str, Any]
+) -> tuple[int | None, int | None]:
+    """How many replicas an object wants and how many are ready (of an autoscaler: are there)."""
+    if kind == "DaemonSet":
+        wanted, there = integer(status.get("desiredNumberScheduled")), integer(status.get("numberReady"))
+    elif kind == "HorizontalPodAutoscaler":
+        wanted, there = integer(status.get("desiredReplicas")), integer(status.get("currentReplicas"))
+    else:
+        wanted, there = integer(spec.get("replicas")), integer(status.get("readyReplicas"))
+        if kind not in _REPLICATED or type(item.get("status")) is not dict:
+            return wanted, there
+    return wanted, 0 if there is None and wanted is not None else there
+
+
+def _condition(kind: str, conditions: dict[str, dict[str, Any]]) -> tuple[bool | None, str, str]:
+    """Whether an object's conditions say that it is ready, and the reason and message of the one that matters most."""
+    steady = {type_ for type_, said in conditions.items() if said.get("status") == "True"}
+    pressure = _PRESSURE & steady
+    bad = [
+        type_
+        for type_, said in conditions.items()
+        if (type_ in _GOOD and said.get("status") in ("False", "Unknown"))
+        or (type_ == "Progressing" and kind == "Deployment" and said.get("status") == "False")
+        or (type_ in _BAD and type_ in steady)
+        or (type_ in pressure and "Ready" not in conditions)
+    ]
+    # A rollout that is stuck says why, while too few replicas are only what follows.
+    bad.sort(key=lambda type_: type_ != "Progressing")
+    worth = bad or [
+        type_ for type_ in conditions if type_ in pressure or (type_ == "ScalingLimited" and type_ in steady)
+    ]
+    said = conditions[worth[0]] if worth else {}
+    told = bool(bad) or not conditions.keys().isdisjoint(_GOOD | _BAD | _PRESSURE)
+    return not bad if told else None, text(said.get("reason")), text(said.get("message"))
+
+
 def _event(item: dict[str, Any]) -> Row:
     meta = mapping(item.get("metadata"))
     about = mapping(item.get("involvedObject") or item.get("regarding"))
-    times = (item.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp", "deprecatedLastTimestamp"))
-    time = next((at for at in map(rfc3339_ns, times) if at is not None), rfc3339_ns(meta.get("creationTimestamp")))
+    series = mapping(item.get("series"))
+    last = (item.get(key) for key in ("lastTimestamp", "deprecatedLastTimestamp", "eventTime", "firstTimestamp"))
+    first = (item.get(key) for key in ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime"))
     name, kind = text(about.get("name")), text(about.get("kind"))
     service = application(name) if kind == "Pod" else _HASH.sub("", name) if kind == "ReplicaSet" else name
     return {
-        "time": time,
+        "time": _first_time(series.get("lastObservedTime"), *last, meta.get("creationTimestamp")),
+        "first_time": _first_time(*first),
         "service": service or "unknown",
         "kind": kind,
         "name": name,
@@ -231,8 +299,13 @@ def _event(item: dict[str, Any]) -> Row:
         "type": text(item.get("type")),
         "reason": text(item.get("reason")),
         "message": text(item.get("message") or item.get("note")),
-        "count": integer(item.get("count") or mapping(item.get("series")).get("count")),
+        "count": integer(item.get("count") or series.get("count") or item.get("deprecatedCount")),
     }
+
+
+def _first_time(*times: Any) -> int | None:
+    """The first of several times that is one."""
+    return next((at for at in map(rfc3339_ns, times) if at is not None), None)
 
 
 def without_replica(name: str) -> str:

@@ -7,6 +7,7 @@ Rules:
 - A record has a time and a message that is text, and a level or a key that only loggers write (`_MARKS`). Anything
   less may be somebody's data.
 - Dotted keys and nested objects are the same (`log.level`, `{"log": {"level": ...}}`); the nested one counts.
+- A record without a level has that which its message says (`hyve.formats.levels`).
 - What says who speaks or where (host, process, container) is the `resource`, all the rest `attributes`. A time or a
   level that can't be read stays among the attributes, as written.
 """
@@ -17,14 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from hyve.formats import levels
 from hyve.formats.kubernetes import speaker, without_replica
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import (
-    SEVERITIES,
     Relations,
     Row,
     instant_ns,
-    integer,
     mapping,
     service_of,
     severity,
@@ -86,8 +86,8 @@ _WITH = {"event": _LEVELS[1:], "Body": ("SeverityText",), "body": ("severity_tex
 _KNOWN = (
     frozenset(_TIMES + _MESSAGES + _LEVELS + _RANKS + _SERVICES + _TRACES + _SPANS + _RESOURCES + ("name",)) | _MARKS
 )
-_LETTERS = {name[0]: name for name in SEVERITIES}
-_PINO = dict(zip(range(10, 70, 10), SEVERITIES, strict=True))
+
+severity_of = levels.severity_of
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,8 @@ def record(value: dict[str, Any], sure: bool = False) -> Row | None:
         return None
     if planned.rank:
         name, rank = severity(name, value[planned.rank])
+    if not name and level is None and type(body) is str:
+        name, rank = levels.severity_in(body)
     attributes = {key: value[key] for key in planned.attributes}
     if planned.time and time is None and value[planned.time] is not None:
         attributes[planned.time] = value[planned.time]
@@ -198,23 +200,6 @@ def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
         if found is not None and found != "":
             return found
     return None
-
-
-def severity_of(level: Any) -> tuple[str, int | None]:
-    """The severity (name, number) of a level as loggers write it: a word or its first letter, slog's `INFO+2`, pino's
-    and bunyan's 10 to 60."""
-    if type(level) is str:
-        return _severity_of(level)
-    return severity(_PINO.get(level)) if type(level) is int else ("", None)
-
-
-@lru_cache(maxsize=256)
-def _severity_of(level: str) -> tuple[str, int | None]:
-    name, rank = severity(level)
-    if not name and 0 < len(level) <= 16:
-        stem = level.replace("-", "+", 1).partition("+")[0]
-        return severity(stem if stem != level else _LETTERS.get(level) or _PINO.get(integer(level) or 0))
-    return name, rank
 
 
 def _plausible(level: Any, name: str) -> bool:

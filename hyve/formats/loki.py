@@ -1,12 +1,14 @@
 """Loki's query_range answers and push requests as rows of `log_records`.
 
-Rules: stream labels are the `resource`; a third element of a value is structured metadata, the `attributes`.
+Rules: stream labels are the `resource`; a third element of a value is structured metadata, the `attributes`. The level
+is that of the metadata, of the labels, else what the line itself says.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.levels import severity_in
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import (
     Relations,
@@ -43,14 +45,16 @@ def recognise(value: Any) -> Relations | None:
             extra = mapping(entry[2]) if len(entry) > 2 else {}
             extra = {**extra, **mapping(extra.get("structuredMetadata"))} if extra else extra
             word = extra.get("level") or extra.get("detected_level")
-            name, rank = severity(word or labels.get("level") or labels.get("detected_level"))
+            word = word or labels.get("level") or labels.get("detected_level")
+            body = text(entry[1])
+            name, rank = severity(word) if word and word != "unknown" else severity_in(body)
             rows.append(
                 {
                     "time": epoch_ns(entry[0]),
                     "service": service,
                     "severity": name,
                     "severity_number": rank,
-                    "body": text(entry[1]),
+                    "body": body,
                     "trace_id": trace_or_span_id(extra.get("trace_id") or extra.get("traceID")),
                     "span_id": trace_or_span_id(extra.get("span_id") or extra.get("spanID")),
                     "attributes": extra,

@@ -4,7 +4,8 @@ Rules:
 - Quirks taken: int64 as string or number; enum names for numbers; ids in hex or base64; `batches` (Tempo) for
   `resourceSpans`; a `trace` or `result` wrapper; the older `instrumentationLibrary*` lists; snake_case field
   names; attributes as a plain object; a log body that is no AnyValue.
-- A record that can't be read is left out, its neighbours stay. Nothing raises, nothing of the input changes.
+- A record that can't be read is left out, its neighbours stay. A point whose number is missing or not finite keeps its
+  row, without a value: that the series was looked at says something too. Nothing raises, nothing of the input changes.
 - The events and links of spans are rows of their own (`span_events`, `span_links`), joined by trace and span id. A
   summary's quantiles are rows of `metric_points` beside the row with its count and sum.
 - Rows of one resource share one `resource` object: readers must not change it.
@@ -250,8 +251,6 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
     for field, kind in _POINTS.items():
         for point in dicts(mapping(metric.get(field)).get("dataPoints")):
             value = number(point["asDouble"] if "asDouble" in point else point.get("asInt"))
-            if value is None and kind in ("gauge", "sum"):
-                continue
             row: Row = {
                 "time": epoch_ns(point.get("timeUnixNano")),
                 "service": service,
@@ -269,7 +268,7 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
             out["metric_points"].append(row)
             for entry in dicts(point.get("quantileValues")) if kind == "summary" else ():
                 quantile, at = number(entry.get("quantile")), number(entry.get("value"))
-                if quantile is not None and at is not None:
+                if quantile is not None:
                     marked = {**row["attributes"], "quantile": quantile}
                     out["metric_points"].append({**row, "value": at, "count": None, "sum": None, "attributes": marked})
 

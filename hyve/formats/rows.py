@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.levels import severity_in
 from hyve.formats.scalars import Row, compact, severity, text
 
 
@@ -54,8 +55,8 @@ def log_record(
     attributes: dict[str, Any],
     resource: dict[str, Any],
 ) -> Row:
-    """A row of `log_records`; `level` is the sender's word for the severity."""
-    name, rank = severity(level)
+    """A row of `log_records`; `level` is the sender's word for the severity; without one, the body's counts."""
+    name, rank = severity_in(body) if level is None or level == "" else severity(level)
     return {
         "time": time,
         "service": service,

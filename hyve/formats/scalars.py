@@ -21,6 +21,9 @@ from hyve.strictjson import Pairs
 Row = dict[str, Any]
 Relations = dict[str, list[Row]]
 
+TIME_KEYS = frozenset({"time", "end_time", "first_time", "last_finished", "deletion_time"})
+"""Keys of rows that hold epoch nanoseconds or None."""
+
 _HEX = "0123456789abcdefABCDEF"
 _INT64 = 1 << 63
 _FRACTION = re.compile(r"[.,](\d+)")

@@ -3,7 +3,9 @@
 
 Rules:
 - Zipkin reports a span in halves: parts with the same trace, id, kind and service are one row, missing values filled.
-- The server's half of a shared span has the client's id; its `parent_span_id` is that id, so that the call is seen.
+- The server's half of a shared span has the client's id. Where both are there, it is a span of its own, called after
+  its service, below the client's, and the parent of what its service did; so calls are seen, and parents end. Alone it
+  keeps its id and its parent.
 - Zipkin's annotations and Jaeger's logs are `span_events`; Jaeger's references that aren't the parent are `span_links`.
 - Jaeger keeps services under keys of `processes`; times and durations of both are microseconds.
 """
@@ -55,11 +57,12 @@ def _is_zipkin(item: Any) -> bool:
 
 
 def _zipkin(items: list[dict[str, Any]]) -> Relations:
-    events: list[Row] = []
+    annotations: list[tuple[Row, dict[str, Any]]] = []
     halves: dict[tuple[Any, ...], Row] = {}
     for item in items:
         tags = mapping(item.get("tags"))
         kind = text(item.get("kind")).lower()
+        failed = tags.get("error") not in (None, False, "false")
         start, took = scaled_ns(item.get("timestamp"), 1_000_000), _milliseconds(item.get("duration"))
         row: Row = {
             "time": start,
@@ -71,14 +74,12 @@ def _zipkin(items: list[dict[str, Any]]) -> Relations:
             "trace_id": hex_id(item.get("traceId")),
             "span_id": hex_id(item.get("id")),
             "parent_span_id": hex_id(item.get("parentId")),
-            "status": "error" if tags.get("error") not in (None, False, "false") else "unset",
-            "status_message": text(tags.get("error")),
+            "status": "error" if failed else "unset",
+            "status_message": text(tags["error"]) if failed else "",
             "peer_service": text(mapping(item.get("remoteEndpoint")).get("serviceName")) or peer_of(tags, kind),
             "attributes": tags,
             "resource": {},
         }
-        if item.get("shared") is True and row["kind"] == "server":
-            row["parent_span_id"] = row["span_id"]
         first = halves.setdefault((row["trace_id"], row["span_id"], row["kind"], row["service"]), row)
         for key, inner in row.items():
             if first[key] is None or first[key] == "":
@@ -86,12 +87,30 @@ def _zipkin(items: list[dict[str, Any]]) -> Relations:
         if row["status"] == "error":
             first["status"] = "error"
         first["attributes"] = {**tags, **first["attributes"]}
+        annotations += [(first, annotation) for annotation in dicts(item.get("annotations"))]
+    _part(list(halves.values()))
+    events: list[Row] = []
+    for row, annotation in annotations:
         about = {key: row[key] for key in ("service", "trace_id", "span_id")}
-        for annotation in dicts(item.get("annotations")):
-            time = scaled_ns(annotation.get("timestamp"), 1_000_000)
-            events.append({"time": time, **about, "name": text(annotation.get("value")), "attributes": {}})
+        time = scaled_ns(annotation.get("timestamp"), 1_000_000)
+        events.append({"time": time, **about, "name": text(annotation.get("value")), "attributes": {}})
     spans: Relations = {"spans": list(halves.values())}
     return {**spans, "span_events": events} if events else spans
+
+
+def _part(rows: list[Row]) -> None:
+    """Makes spans of their own of the servers' halves that share the id of a client's, and puts what their services
+    did below them."""
+    clients = {(row["trace_id"], row["span_id"]) for row in rows if row["kind"] == "client" and row["span_id"]}
+    servers = [row for row in rows if row["kind"] == "server" and (row["trace_id"], row["span_id"]) in clients]
+    own = {(row["trace_id"], row["span_id"], row["service"]): f"{row['span_id']}-{row['service']}" for row in servers}
+    for row in rows:
+        row["parent_span_id"] = own.get((row["trace_id"], row["parent_span_id"], row["service"]), row["parent_span_id"])
+        if row["parent_span_id"] == row["span_id"]:
+            row["parent_span_id"] = None
+    for row in servers:
+        row["parent_span_id"] = row["span_id"]
+        row["span_id"] = own[row["trace_id"], row["span_id"], row["service"]]
 
 
 def _milliseconds(micros: Any) -> float | None:
@@ -108,7 +127,12 @@ def _jaeger(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[Row]
     start, took = scaled_ns(span.get("startTime"), 1_000_000), _milliseconds(span.get("duration"))
     references = dicts(span.get("references"))
     parent = next((ref for ref in references if ref.get("refType") == "CHILD_OF"), None)
-    failed = tags.get("error") in (True, "true") or integer(tags.get("http.status_code")) in range(500, 600)
+    above = hex_id(parent.get("spanID") if parent else span.get("parentSpanID"))
+    failed = (
+        tags.get("error") in (True, "true")
+        or tags.get("otel.status_code") == "ERROR"
+        or integer(tags.get("http.status_code")) in range(500, 600)
+    )
     row: Row = {
         "time": start,
         "end_time": end_ns(start, took),
@@ -118,7 +142,7 @@ def _jaeger(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[Row]
         "kind": kind if kind in _KINDS else "unspecified",
         "trace_id": hex_id(span.get("traceID")) or hex_id(trace.get("traceID")),
         "span_id": hex_id(span.get("spanID")),
-        "parent_span_id": hex_id(parent.get("spanID") if parent else span.get("parentSpanID")),
+        "parent_span_id": above if above != hex_id(span.get("spanID")) else None,
         "status": "error" if failed else "unset",
         "status_message": text(tags.get("otel.status_description")),
         "peer_service": peer_of(tags, kind),

@@ -83,9 +83,9 @@ def _speed(scratch: Path, options: argparse.Namespace) -> bool:
         files = sorted(scratch.iterdir())
     else:
         files = sorted(options.folder.glob("*_*.*"))
-    for name, make in (("100,000 samples", payloads.records), ("100,000 log records", payloads.log_records)):
+    for name, listed in (("100,000 samples", payloads.records), ("100,000 log records", payloads.log_records)):
         files.append(scratch / name)
-        files[-1].write_text(make(100_000))
+        files[-1].write_text(listed(100_000))
     print("| input | MB | parse ms | store ms | floor ms | ratio | at most | floor |")
     print("|---|---:|---:|---:|---:|---:|---:|---|")
     good = [_compare(file, options.rounds, _clock(options)) for file in files]

@@ -1,10 +1,12 @@
 """Hostile texts against well-formed ones of the same kind, as Markdown: `python -m tests.bench.hostile [CASE ...]`.
 
 For each case the seconds of `hyve.parse` and `Datastore` on 5 MB, over those of a well-formed text of the same kind and
-length: JSON (one list, or tiny documents), NDJSON, Python reprs, a log (of common or of very short lines), or a CSV
-table. Each runs in a process of its own, which is ended after two
-minutes; of a ratio above its bound the best of three runs counts. `--size` sets another length in MB, `--cpu` takes the
-processor's time instead of the clock's, for a machine that has other things to do.
+length: JSON (log records, an OTLP export for what nests, or tiny documents), NDJSON, Python reprs, a log (of common or
+of very short lines), or a CSV table. Each runs in a process of its own, which is ended after two minutes; of a ratio
+above its bound the best of three runs counts. What takes more than five times as long (a document for each line is
+repaired, say) must at least be linear: no more than 2.6 times as long as half of it. The cases of `NAMED` may not.
+`--size` sets another length in MB, `--cpu` takes the processor's time instead of the clock's, for a machine that has
+other things to do.
 """
 
 from __future__ import annotations
@@ -22,11 +24,15 @@ from tests.bench import payloads
 RATIO = 5.0
 """Most times the well-formed text's seconds that a hostile one may take."""
 
+GROWTH = 2.6
+"""Most times the seconds of half of a text that the whole may take; 4 would be its square."""
+
 TIMEOUT = 120.0
 """Seconds after which a run is ended."""
 
 WELL_FORMED: dict[str, Callable[[int], str]] = {
-    "json": payloads.flat,
+    "json": payloads.logs,
+    "nested json": payloads.otlp,
     "ndjson": payloads.lines,
     "python": payloads.python,
     "log": payloads.log,
@@ -49,31 +55,34 @@ def _each_line(make: Callable[[int], str], old: str, new: str) -> Callable[[int]
 
 
 HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
-    "[[[[": ("json", _repeated("[")),
-    "[[[[ and ]]]]": ("json", lambda size: "[" * (size // 2) + "]" * (size // 2)),
-    "[{[{": ("json", _repeated("[{")),
-    '{"a":': ("json", _repeated('{"a":')),
-    '{"a":[': ("json", _repeated('{"a":[')),
-    '{"a":1,': ("json", _repeated('{"a":1,')),
-    '[{"a":1},': ("json", _repeated('[{"a":1},')),
+    "[[[[": ("nested json", _repeated("[")),
+    "[[[[ and ]]]]": ("nested json", lambda size: "[" * (size // 2) + "]" * (size // 2)),
+    "[{[{": ("nested json", _repeated("[{")),
+    '{"a":': ("nested json", _repeated('{"a":')),
+    '{"a":[': ("nested json", _repeated('{"a":[')),
+    '{"a":1,': ("nested json", _repeated('{"a":1,')),
+    '[{"a":1},': ("nested json", _repeated('[{"a":1},')),
     '{"a" on lines': ("short lines", _repeated('{"a"\n')),
     "quotes": ("json", _repeated('"')),
     "[ and quotes": ("json", _framed("[", '"', "]")),
-    '["': ("json", _repeated('["')),
-    '{"': ("json", _repeated('{"')),
+    '["': ("nested json", _repeated('["')),
+    '{"': ("nested json", _repeated('{"')),
     "backslashes": ("json", _repeated("\\")),
     '[" and backslashes': ("json", _framed('["', "\\", '"]')),
     '\\"': ("json", _repeated('\\"')),
     "\\u0000": ("json", _framed('["', "\\u0000", '"]')),
     "\\ud800": ("json", _framed('["', "\\ud800", '"]')),
     "NUL": ("tiny json", _repeated('{"a":"\0"}')),
-    "cut JSON on one line": ("json", lambda size: payloads.flat(size)[:-40]),
-    "cut deep JSON on one line": ("json", lambda size: payloads.pods(size)[:-140]),
+    "cut JSON on one line": ("json", lambda size: payloads.logs(size)[:-40]),
+    "cut deep JSON on one line": ("nested json", lambda size: payloads.pods(size)[:-140]),
     "cut in a string of 5 MB": ("json", _framed('[{"a": "', "text ", "")),
-    "JSON with a comma too many": ("json", lambda size: payloads.flat(size)[:-1] + ",]"),
-    "JSON without its first brace": ("json", lambda size: payloads.flat(size)[2:]),
-    "JSON without quotes on keys": ("json", _each_line(payloads.flat, '"ts"', "ts")),
-    "JSON with its brackets crossed": ("json", lambda size: payloads.otlp(size).translate({0x5D: "}", 0x7D: "]"})),
+    "JSON with a comma too many": ("json", lambda size: payloads.logs(size)[:-1] + ",]"),
+    "JSON without its first brace": ("json", lambda size: payloads.logs(size)[2:]),
+    "JSON without quotes on keys": ("json", _each_line(payloads.logs, '"ts"', "ts")),
+    "JSON with its brackets crossed": (
+        "nested json",
+        lambda size: payloads.otlp(size).translate({0x5D: "}", 0x7D: "]"}),
+    ),
     "digits": ("json", _framed("[", "9", "]")),
     "digits after a point": ("json", _framed("[0.", "3", "]")),
     "repeated keys": ("json", _framed("{", '"a":1,', '"a":1}')),
@@ -122,6 +131,10 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
 }
 
 
+NAMED = ("[[[[", '{"a":', "quotes", "backslashes", "cut JSON on one line", "log with braces")
+"""Cases that must stay within five times the time of a well-formed text, however they grow."""
+
+
 def main() -> int:
     """Prints the table; 1 if a ratio is above its bound or a run ended in anything but a value or a HyveError."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -143,17 +156,20 @@ def main() -> int:
         seconds, outcome = _best(name, options, 1)
         if RATIO * reference < seconds < TIMEOUT:
             seconds, outcome = min((seconds, outcome), _best(name, options, 2))
-        within = seconds <= RATIO * reference
+        within, ratio = seconds <= RATIO * reference, f"{seconds / reference:.2f}"
+        if not within and name not in NAMED and seconds < TIMEOUT:
+            growth = seconds / _best(name, options, 2, 0.5)[0]
+            within, ratio = growth <= GROWTH, f"{ratio} ({growth:.1f} times its half)"
         good &= within
+        ratio = ratio if within else f"**{ratio}**"
         shown = name.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-        ratio = f"{seconds / reference:.2f}" if within else f"**{seconds / reference:.2f}**"
         print(f"| {shown} | {kind} | {seconds:.2f} | {reference:.2f} | {ratio} | {outcome} |", flush=True)
     return 0 if good else 1
 
 
-def _best(name: str, options: argparse.Namespace, runs: int) -> tuple[float, str]:
-    """(seconds, outcome) of the fastest run."""
-    command = [sys.executable, "-m", "tests.bench.hostile", f"--size={options.size}", f"--measure={name}"]
+def _best(name: str, options: argparse.Namespace, runs: int, part: float = 1.0) -> tuple[float, str]:
+    """(seconds, outcome) of the fastest run over the text, or a part of its size."""
+    command = [sys.executable, "-m", "tests.bench.hostile", f"--size={options.size * part}", f"--measure={name}"]
     command += ["--cpu"] if options.cpu else []
     found: list[tuple[float, str]] = []
     for _ in range(runs):

@@ -49,24 +49,27 @@ _FENCE = re.compile(r"\s*```[\w+.-]*\s*\Z")
 
 
 def lost(document: Document) -> str:
-    """The text, blanks left out, that no part's span covers and no line holds; and `!` before what lines make up.
+    """The text, blanks left out, that no part's span covers and no line holds; and `!` before a line that is made up.
 
     Code fences around short texts are dropped, and said to be.
     """
     text = document.text
-    long = [part for part in document.parts if part.syntax == "lines"]
     newline = "\r" if "\r" in text and "\n" not in text else "\n"
-    pieces: list[str] = []
-    at = 0
+    long = [part for part in document.parts if part.syntax == "lines"]
+    kept = {row["line"]: row["text"] for part in long for row in part.value} or dict(document.lines)
+    pieces: dict[int, str] = {}
+    number, at = 1, 0
     for start, end in [*(part.span for part in document.parts if part.syntax != "lines"), (len(text), len(text))]:
-        pieces += text[at:start].split(newline)
+        for n, piece in enumerate(text[at:start].split(newline), number):
+            if piece.strip() and (long or not _FENCE.match(piece)):
+                pieces[n] = pieces.get(n, "") + piece
+        number += text.count(newline, at, end)
         at = end
-    kept = [row["text"] for part in long for row in part.value] or [line for _, line in document.lines]
-    wanted = "".join("".join(piece.split()) for piece in pieces if long or not _FENCE.match(piece))
-    found = "".join("".join(line.split()) for line in kept)
-    if wanted == found:
-        return ""
-    return wanted if len(wanted) > len(found) else f"!{found}"
+    whole = text.split(newline)
+    for n, piece in pieces.items():
+        if n not in kept or "".join(kept[n].split()) not in ("".join(piece.split()), "".join(whole[n - 1].split())):
+            return "".join(piece.split())
+    return next((f"!{line}" for n, line in kept.items() if n not in pieces), "")
 
 
 def check(data: bytes) -> None:

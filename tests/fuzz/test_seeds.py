@@ -36,8 +36,10 @@ def test_mutations_of_seeds(name: str) -> None:
 def test_the_check_sees_what_is_lost() -> None:
     document = parse("before\n[1, 2]\nafter")
     assert target.lost(document) == ""
-    assert target.lost(Document(document.text, document.parts, document.lines[:1])) == "beforeafter"
-    assert target.lost(Document(document.text, document.parts, (*document.lines, (4, "x")))) == "!beforeafterx"
+    assert target.lost(Document(document.text, document.parts, document.lines[:1])) == "after"
+    assert target.lost(Document(document.text, document.parts, (*document.lines, (4, "x")))) == "!x"
+    other = (document.lines[0], (3, "aft"))
+    assert target.lost(Document(document.text, document.parts, other)) == "after"
 
 
 def test_a_file_is_tried_without_atheris(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyve.document import Document, embedded, parse
+from hyve.elisions import without_ellipses
 from hyve.errors import InputError
 from hyve.strictjson import Pairs
 
@@ -487,3 +489,166 @@ def test_a_table_inside_of_a_part_is_no_part_of_its_own() -> None:
 def test_only_bare_fences_are_dropped(line: str) -> None:
     assert parse(f"{line}\nok").prose == f"{line}\nok"
     assert parse("```json\n```").lines == ()
+
+
+ELIDED = [
+    ('{"items": [{"id": 1}, {"id": 2}, ... 98 more], "total": 100}', {"items": [{"id": 1}, {"id": 2}], "total": 100}),
+    ('{"tags": ["a","b", ... (12 more)], "n": 14}', {"tags": ["a", "b"], "n": 14}),
+    ("{'a': [1, 2, ...], 'b': {...}}", {"a": [1, 2], "b": {}}),
+    ('[{"a": 1},\n ...\n {"a": 9}]', [{"a": 1}, {"a": 9}]),
+    ('[{"a": 1} … and 1,234 more items …]', [{"a": 1}]),
+    ('{"a": "x...", "b": [1, 2], ...}', {"a": "x...", "b": [1, 2]}),
+    ('{"a": ["x", ... 3 more, "z"]}', {"a": ["x", "z"]}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), ELIDED, ids=[text for text, _ in ELIDED])
+def test_of_items_that_were_left_out_nothing_is_made(text: str, value: object) -> None:
+    for before, after in (("", ""), ("log ", " end"), ("2024-05-01T10:00:00Z INFO got ", "\nnext")):
+        (part,) = parse(before + text + after).parts
+        assert part.value == value
+        assert set(part.flags) - {"python_literal"} == {"elided"}
+        assert part.span == (len(before), len(before + text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": ..., "b": 1}',
+        '{"a": 12..., "b": "x"}',
+        '{"a": [1, ... 5], "b": "x"}',
+        '{"a": [1, ... true], "b": "x"}',
+        '{"a": "x" ... world, "b": 1}',
+    ],
+)
+def test_an_ellipsis_that_can_not_just_be_left_out_makes_the_document_text(text: str) -> None:
+    document = parse(text)
+    assert (document.parts, document.prose, document.flags) == ((), text, ("unparsed",))
+
+
+def test_hostile_ellipses_take_linear_time() -> None:
+    for unit in ("..., ", "[... ", ", ... ]", "... more ", "... a a a ", "…", '"a" ... '):
+        begun = time.perf_counter()
+        without_ellipses("[" + unit * (300_000 // len(unit)) + "...]")
+        assert time.perf_counter() - begun < 3
+
+
+def test_no_repair_goes_over_the_head_of_a_log_line() -> None:
+    """A line of a log is another line's end at most where strict JSON says so."""
+    split = (
+        '2024-01-01T00:00:00.000000000Z stdout P {"msg":"he\n'
+        "2024-01-01T00:00:00.100000000Z stderr F other\n"
+        '2024-01-01T00:00:00.200000000Z stdout F llo","d": {"x": 1},"n":1}\n'
+        '2024-01-01T00:00:00.300000000Z stdout F {"n":2}'
+    )
+    document = parse(split)
+    assert [part.value for part in document.parts] == [{"n": 2}]
+    assert [line for _, line in document.lines] == split.split("\n")
+    assert document.flags == ()
+    document = parse(
+        '2024-05-01T10:00:00Z ERR a {"x": "unterminated\n2024-05-01T10:00:01Z INFO b {"y": 1}\n'
+        '2024-05-01T10:00:02Z INFO c "}\n'
+    )
+    assert [part.value for part in document.parts] == [{"y": 1}]
+    assert document.flags == ("unparsed",)
+    assert values('INFO a {"id":1,"k":\nERROR order failed\nINFO b [1,2]}') == []
+    assert values('web-1 got {"id":1,"k":\nweb-12 order failed\nweb-2 b [1,2]}') == []
+    assert values('{"id":1,"k": "x\n10:00:01 WARN failed\n"}') == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('INFO a {"id":1,\n "k": [1,2]}\nERROR order failed', {"id": 1, "k": [1, 2]}),
+        ("INFO a {'id': None,\n 'k': [1,2]}\nERROR order failed", {"id": None, "k": [1, 2]}),
+        ("INFO a {id: 1,\n k: [1,2],}\nERROR order failed", {"id": 1, "k": [1, 2]}),
+        ('INFO a {"id":1, "k": "x\ny"}\nERROR order failed', {"id": 1, "k": "x\ny"}),
+    ],
+)
+def test_documents_of_several_lines_that_begin_behind_a_head(text: str, value: object) -> None:
+    document = parse(text)
+    assert [part.value for part in document.parts] == [value]
+    assert document.prose == "INFO a \nERROR order failed"
+
+
+RECORDS = [json.dumps({"id": number, "msg": f"hello {number}"}) for number in range(6)]
+
+
+@pytest.mark.parametrize("head", ["", "2024-05-01T10:00:00Z INFO got ", "worker-1 got "])
+def test_a_broken_record_is_flagged(head: str) -> None:
+    lines = [head + record for record in RECORDS]
+    assert parse("\n".join(lines)).flags == ("concatenated",)
+    lines[2] = lines[2][:-5]
+    document = parse("\n".join(lines))
+    assert [part.value["id"] for part in document.parts] == [0, 1, 3, 4, 5]
+    assert document.flags == ("unparsed", "concatenated")
+    assert lines[2] in [line for _, line in document.lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ('{"a": 12', {"truncated", "unparsed"}),
+        ('{"a": "hal', {"truncated", "unparsed"}),
+        ('x {"a":1', {"truncated", "unparsed"}),
+        ('{"a":1}\n{"a":3', {"truncated", "unparsed"}),
+        ('{"a": [1, 2\n{"b": 2}', {"unparsed"}),
+        ('{"a": 1]', {"unparsed"}),
+        ('[{"a" 1]', {"unparsed"}),
+        ('w-1 {"a" 1}', {"unparsed"}),
+        ("[12] foo\n[ERROR] bar\n[main] {x} y\nint a[] = {1, 2\n{", set()),
+        ('puts {"a", "b"', set()),
+        ("see [12", set()),
+    ],
+)
+def test_json_that_stays_text_is_flagged(text: str, flags: set[str]) -> None:
+    assert set(parse(text).flags) == flags
+
+
+def test_keys_that_are_numbers_stay_numbers_everywhere() -> None:
+    for text in ("log {1: [1], 2: [2]} x", "{1: [1], 2: [2]}", '{1: [1], 2: [2], "x": null}'):
+        (part,) = parse(text).parts
+        assert part.value[:2] == ((1, [1]), (2, [2]))
+        assert (type(part.value), part.syntax, part.flags) == (Pairs, "python", ("python_literal",))
+
+
+def test_a_lone_surrogate_in_text_is_flagged() -> None:
+    assert parse('{"a": "\ud800", "b": [1]}').flags == ("lone_surrogate",)
+    assert parse("\ud800 hi").flags == ("lone_surrogate",)
+
+
+def test_a_string_that_holds_a_document_is_no_repair() -> None:
+    (part,) = parse(json.dumps('{"a": [1]}')).parts
+    assert (part.value, part.flags) == ({"a": [1]}, ("escaped",))
+
+
+@pytest.mark.parametrize("text", ["{Name:x Age:3}", "got &{Name:x Age:3 Tags:[a b]} y", "{Name:x y Age:3, B:1}"])
+def test_what_go_prints_stays_text(text: str) -> None:
+    assert (parse(text).parts, parse(text).prose) == ((), text)
+
+
+def test_a_repair_makes_no_containers() -> None:
+    for text in ('{"a": ["x", (y z], "n": 4}', '{"a": x y [1, "n": 2}'):
+        assert [part.value for part in parse(text).parts if "n" in part.value] == []
+
+
+@pytest.mark.parametrize("wrap", ["%s", '{"status": "ok", "data": {"result": %s'])
+def test_a_large_list_keeps_its_whole_records(wrap: str) -> None:
+    records = [{"id": i, "tags": ["a", "b"], "text": "x" * 40} for i in range(2_000)]
+    text = (wrap % json.dumps(records))[:90_000]
+    (part,) = parse(text).parts
+    found = part.value if isinstance(part.value, list) else part.value["data"]["result"]
+    assert found[:-1] == records[: len(found) - 1]
+    assert len(found) > 800
+    assert "truncated" in part.flags
+
+
+def test_a_large_cut_document_is_read_as_token_by_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [{"id": i, "v": [i, None, float("inf")], "text": "x" * 40} for i in range(2_000)]
+    for text in (json.dumps(records), json.dumps({"a": {"b": records}, "c": 1})):
+        for end in range(80_000, 80_060):
+            quick = parse(text[:end])
+            with monkeypatch.context() as patch:
+                patch.setattr("hyve.strictjson.read_ahead", lambda source: None)
+                slow = parse(text[:end])
+            assert repr(quick.parts) == repr(slow.parts)

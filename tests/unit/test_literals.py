@@ -79,7 +79,10 @@ WEST = datetime.timezone(datetime.timedelta(hours=-7))
         ("set()", []),
         ("(1+2j)", "1+2j"),
         ("{'a': null, 'b': true, 'c': false}", {"a": None, "b": True, "c": False}),
-        ("[1, ...]", None),
+        ("[1, ..., (2, ...), {...}, {1, ...}]", [1, [2], {}, [1]]),
+        ("[Ellipsis, f(...)]", ["Ellipsis", "f(...)"]),
+        ("{'a': ...}", None),
+        ("...", None),
         ("[x]", None),
         ("[*a]", None),
         ("{**a}", None),
@@ -141,6 +144,12 @@ def test_numbers_are_exact_or_flagged() -> None:
     }
     assert flags("[1e400, (1,)]") == ("number_as_text",)
     assert flags("[0.1234567890123456789012, (1,)]") == ("rounded_number",)
+    assert value("(1E-400, -0.1E-400, 0E-400, 5e-324)") == ["1E-400", "-0.1E-400", 0.0, 5e-324]
+    assert flags("(1E-400, 0.5)") == ("number_as_text",)
+    assert repr(value("[float('nan'), float('-inf'), float('Infinity'), float('1.5'), float(x)]")) == (
+        """[nan, -inf, inf, "float('1.5')", 'float(x)']"""
+    )
+    assert flags("[float('nan')]") == ("constructor_call", "non_finite")
     found = value("[nan, -inf, (float,)]".replace(", (float,)", ""))
     assert math.isnan(found[0])
     assert found[1] == -math.inf

@@ -230,3 +230,42 @@ def test_parts_among_free_text_come_back_and_the_text_is_queryable() -> None:
     with hyve.Datastore.from_document(document) as store:
         assert [store.reconstruct(i) for i in range(2)] == [{"a": 1}, [{"b": 2}]]
         assert rows(store, "SELECT line, text FROM lines") == [(1, "first line"), (3, "last line")]
+
+
+def test_a_derived_column_never_takes_the_name_of_a_real_one() -> None:
+    value = [{"size": "10", "size_num": "7", "t": "2024-01-01T00:00:00Z", "t_ts": "x"}]
+    with store_of(value) as store:
+        assert rows(store, "SELECT size, size_num, size_num_2, t_ts, t_ts_2::VARCHAR FROM records") == [
+            ("10", "7", 10, "x", "2024-01-01 00:00:00")
+        ]
+        assert same(store.reconstruct(0), value)
+
+
+def test_a_line_with_a_document_in_it_is_one_row() -> None:
+    text = "".join(f'2024-01-01T00:00:0{i}Z ERROR request {{"a": {i}}} failed status=500 took=5ms\n' for i in range(3))
+    with hyve.Datastore.from_text(text) as store:
+        assert rows(store, "SELECT line, level, status_num, took FROM lines") == [
+            (n, "ERROR", 500, "5ms") for n in (1, 2, 3)
+        ]
+        assert rows(store, "SELECT r.a, l.level FROM records r JOIN lines l ON r._line = l.line WHERE a = 2") == [
+            (2, "ERROR")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "instants"),
+    [
+        (["2024-02-03T04:05:06.100000001Z", "2024-02-03T06:05:06+02:00"], ["04:05:06.100000001", "04:05:06"]),
+        (["2024-02-03 04:05:06,123", "", "2024-02-03 04:05:07,5"], ["04:05:06.123", None, "04:05:07.5"]),
+        (["2024-02-03 04:05:06 +0200"], ["02:05:06"]),
+        (["03/Feb/2024:04:05:06 +0200", "-"], ["02:05:06", None]),
+        (["2024/02/03 04:05:06"], ["04:05:06"]),
+        (["2024-02-03T04:05:06Z", "0001-01-01T00:00:00Z"], ["04:05:06", None]),
+    ],
+)
+def test_times_in_text_stand_beside_it(texts: list[str], instants: list[str | None]) -> None:
+    value = [{"t": text} for text in texts]
+    with store_of(value) as store:
+        wanted = [(f"2024-02-03 {instant}" if instant else None,) for instant in instants]
+        assert rows(store, "SELECT t_ts::VARCHAR FROM records") == wanted
+        assert same(store.reconstruct(0), value)

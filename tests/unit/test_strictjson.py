@@ -297,9 +297,9 @@ def test_raw_decode_reads_what_the_reference_reads(text: str, after: str, data: 
 
 
 def test_raw_decode_goes_on_behind_what_is_too_deep() -> None:
-    """Where the scan goes on, 400 levels further in, containers still are nested too deep."""
+    """Where the scan goes on, 600 levels further in, containers still are nested too deep."""
     decoder = Decoder()
-    for level, close, offset in (("[", "]", 400), ('{"a":', "}", 399 * 5 + 1), ('[{"a":"[[[["},', "]", 398 * 14 + 2)):
+    for level, close, offset in (("[", "]", 600), ('{"a":', "}", 599 * 5 + 1), ('[{"a":"[[[["},', "]", 598 * 14 + 2)):
         text = level * 20_000 + "1" + close * 20_000
         assert raw_decode(decoder, text, 0) == (None, 0, offset)
 
@@ -344,3 +344,30 @@ def test_hostile_texts_end_soon(text: str) -> None:
     read_lines(text)
     assert time.perf_counter() - began < 10
     assert same_start is None or len(same_start[0]) in (1, 90_000)
+
+
+def test_what_follows_a_long_list_is_left_to_others() -> None:
+    """The records before a damaged place are read ahead; what is left is the same document with a shorter list."""
+    records = [{"id": i, "name": f"n{i}", "x": [i, None]} for i in range(20_000)]
+    for text, damaged in (
+        (json.dumps({"kind": "List", "data": {"items": records}}), '"n19990'),
+        (json.dumps(records, indent=1), '"n19990'),
+    ):
+        cut = text[: text.index(damaged) + 3]
+        ahead = strictjson.read_ahead(cut)
+        assert ahead is not None
+        start, end = ahead.span
+        assert cut[:start] + cut[end:] == ahead.rest
+        assert len(ahead.rest) < 2 * strictjson._PIECE + 100
+        assert ahead.records == records[: len(ahead.records)]
+        assert ahead.flags == frozenset()
+        assert read(cut) is None
+        whole = strictjson.read_ahead(text)
+        assert whole is not None
+        value = json.loads(whole.rest)
+        assert whole.join(value)
+        assert value == json.loads(text)
+        assert not whole.join({"other": []})
+        assert not whole.join({"kind": "List", "data": {"items": "cut"}})
+    assert strictjson.read_ahead("prose first " + json.dumps(records)) is None
+    assert strictjson.read_ahead("[1, 2, 3]") is None

@@ -276,6 +276,161 @@ def test_tables_between_paragraphs_and_in_fences() -> None:
     assert find("Numbers:\n\nsvc,p99,err\ncart,41,0\nauth,12,3\n\nWhy?\n") == []
 
 
+TWENTY = "id,name,v\n" + "1,a,2\n" * 20
+
+
+@pytest.mark.parametrize(
+    "trailer", ["(20 rows affected)", "20 rows", "\n(20 rows)", "(1,234 row(s) affected)", "20 records."]
+)
+def test_a_count_of_rows_below_a_table_is_no_row_of_it(trailer: str) -> None:
+    text = f"{TWENTY}{trailer}\n"
+    table = read(text)
+    assert table is not None
+    assert (table.rows, table.flags) == ([{"id": "1", "name": "a", "v": "2"}] * 20, ())
+    assert text[table.end :].strip() == trailer.strip()
+
+
+def test_one_odd_row_and_a_short_last_row() -> None:
+    table = read("a,b,c\n1,2,3\n4,5,6\n7,8")
+    assert table is not None
+    assert table.rows == [{"a": "1", "b": "2", "c": "3"}, {"a": "4", "b": "5", "c": "6"}, {"a": "7", "b": "8"}]
+    assert table.flags == ("ragged_rows",)
+    table = read("a,b,c\n1,2,3\n4,5,6,x\n7,8,9\n1,2,3\n4\n")
+    assert table is not None
+    assert (len(table.rows), table.flags) == (5, ("ragged_rows",))
+    assert table.rows[1] == {"a": "4", "b": "5", "c": "6", "extra_cells": ["x"]}
+    assert table.rows[4] == {"a": "4"}
+    assert read("a,b,c\n1,2\n1,2,3\n1\n1,2,3\n1,2,3\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id,name,\n1,a\n2,b\n", [{"id": "1", "name": "a"}, {"id": "2", "name": "b"}]),
+        ("id,name,\n1,a,\n", [{"id": "1", "name": "a", "column_2": ""}]),
+        (
+            "id,name,\n1,a,\n2,b,x\n",
+            [{"id": "1", "name": "a", "column_2": ""}, {"id": "2", "name": "b", "column_2": "x"}],
+        ),
+    ],
+)
+def test_a_header_that_ends_in_a_delimiter(text: str, expected: list[dict[str, Any]]) -> None:
+    table = read(text)
+    assert table is not None
+    assert (table.rows, table.flags) == (expected, ())
+
+
+def test_a_blank_first_cell_between_bars() -> None:
+    table = only(" id | name | v \n----+------+---\n    | x    | 1\n  2 | y    |  \n    |      | 3\n")
+    assert table.rows == [
+        {"id": "", "name": "x", "v": "1"},
+        {"id": "2", "name": "y", "v": ""},
+        {"id": "", "name": "", "v": "3"},
+    ]
+    assert table.flags == ()
+    assert only("|  | b |\n|--|---|\n|  | 1 |\n| x | |\n").rows == [
+        {"column_0": "", "b": "1"},
+        {"column_0": "x", "b": ""},
+    ]
+    assert only("a | b\n|---|---|\n| 1 | 2 |\n3 | 4\n").rows == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+
+
+def test_cells_of_several_lines_in_psql() -> None:
+    table = only(
+        " id | note   | v  \n----+--------+----\n  1 | line1 +| a +\n    | line2 +| b\n    | + three| \n"
+        "  2 | C++    | C+\n    | x      | y\n(3 rows)\n"
+    )
+    assert table.rows == [
+        {"id": "1", "note": "line1\nline2\n+ three", "v": "a\nb"},
+        {"id": "2", "note": "C++", "v": "C+"},
+        {"id": "", "note": "x", "v": "y"},
+    ]
+    assert table.flags == ()
+    trailing = only(" id | v | n \n----+---+---\n  1 | a+| x+\n    |  +| y\n    |   | \n  2 | b | z\n")
+    assert trailing.rows[0] == {"id": "1", "v": "a\n\n", "n": "x\ny"}
+    framed = "+----+-------+\n| id | note  |\n+----+-------+\n|  1 | one  +|\n|    | two   |\n+----+-------+\n"
+    assert only(framed).rows == [{"id": "1", "note": "one\ntwo"}]
+
+
+NETSTAT = """\
+Proto Recv-Q Send-Q Local Address           Foreign Address         State       PID/Program name
+tcp        0      0 0.0.0.0:22              0.0.0.0:*               LISTEN      33/sshd
+udp        0      0 0.0.0.0:68              0.0.0.0:*                           33/dhclient
+tcp6       0      0 :::80                   :::*                    LISTEN      34/nginx: master
+"""
+
+
+def test_a_blank_cell_among_words() -> None:
+    table = only(NETSTAT)
+    assert [(row["Local Address"], row["State"], row["PID/Program name"]) for row in table.rows] == [
+        ("0.0.0.0:22", "LISTEN", "33/sshd"),
+        ("0.0.0.0:68", "", "33/dhclient"),
+        (":::80", "LISTEN", "34/nginx: master"),
+    ]
+    free = (
+        "               total        used        free   available\n"
+        "Mem:        16265628     5032848     1234567    10876543\n"
+        "Swap:        2097148           0     2097148\n"
+    )
+    assert [list(row.values()) for row in only(free).rows] == [
+        ["Mem:", "16265628", "5032848", "1234567", "10876543"],
+        ["Swap:", "2097148", "0", "2097148", ""],
+    ]
+
+
+@pytest.mark.parametrize("vsz", ["12345678", "12345678901"])
+def test_a_number_too_wide_for_its_column(vsz: str) -> None:
+    table = only(
+        "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n"
+        "root           1  0.0  0.1 168140 11340 ?        Ss   Jan01   0:09 /sbin/init splash\n"
+        f"mysql        612  0.0  0.0 {vsz} 654000 ?        Ssl  Jan01   0:00 mysqld\n"
+        "root         700  0.0  0.1      0     0 ?        S    Jan01   0:09 [kthreadd]\n"
+    )
+    assert list(table.rows[1].items()) == [
+        ("USER", "mysql"),
+        ("PID", "612"),
+        ("%CPU", "0.0"),
+        ("%MEM", "0.0"),
+        ("VSZ", vsz),
+        ("RSS", "654000"),
+        ("TTY", "?"),
+        ("STAT", "Ssl"),
+        ("START", "Jan01"),
+        ("TIME", "0:00"),
+        ("COMMAND", "mysqld"),
+    ]
+    assert [row["TTY"] for row in table.rows] == ["?", "?", "?"]
+
+
+def test_a_text_too_wide_for_its_column() -> None:
+    table = only(
+        "NAME     READY   STATUS    AGE\n"
+        "web-1    1/1     Running   5d\n"
+        "checkout-service-7   1/1     Running   6d\n"
+        "db-0     0/1     Pending   7d\n"
+    )
+    assert [list(row.values()) for row in table.rows] == [
+        ["web-1", "1/1", "Running", "5d"],
+        ["checkout-service-7", "1/1", "Running", "6d"],
+        ["db-0", "0/1", "Pending", "7d"],
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_rows_below_capitals_with_units(count: int) -> None:
+    rows = ["web-5d8c7   3m           45Mi", "db-0        250m         1024Mi", "cart        1m           4Mi"][:count]
+    table = only("\n".join(["NAME        CPU(cores)   MEMORY(bytes)", *rows]) + "\n")
+    assert [list(row.values()) for row in table.rows] == [row.split() for row in rows]
+    assert list(table.rows[0]) == ["NAME", "CPU(cores)", "MEMORY(bytes)"]
+
+
+def test_two_rows_of_two_columns_below_capitals() -> None:
+    assert only("NAME      AGE\ndefault   5d\nprod      6d\n").rows == [
+        {"NAME": "default", "AGE": "5d"},
+        {"NAME": "prod", "AGE": "6d"},
+    ]
+
+
 cells = st.text(alphabet='ab 01,"\n\r\t;|é', max_size=6)
 
 
@@ -302,6 +457,14 @@ def test_any_text_at_all(text: str) -> None:
     read(text)
 
 
+def test_one_name_many_times_takes_no_long_time() -> None:
+    begun = time.process_time()
+    table = read("\n".join(",".join([cell] * 30_000) for cell in ("a", "1", "2")))
+    assert time.process_time() - begun < 2
+    assert table is not None
+    assert list(table.rows[0])[:3] + list(table.rows[0])[-1:] == ["a", "a_2", "a_3", "a_30000"]
+
+
 @pytest.mark.parametrize(
     "unit",
     [
@@ -320,6 +483,9 @@ def test_any_text_at_all(text: str) -> None:
         "A  ",
         "\n\n",
         "a,b\n\n",
+        "    | x+\n",
+        "1 2\n",
+        "1 2 3 4 5 6 7 8 9\n",
     ],
 )
 def test_hostile_texts_take_linear_time(unit: str) -> None:
@@ -328,6 +494,9 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
         begun = time.process_time()
         find(text)
         read(text)
+        # Below a header, a long one and a short one.
+        for header in (" id | v  \n----+----\n  1 | x+\n", "A B C D E F  G H\n", "    " + "A B " * (size // 8) + "\n"):
+            find(header + text)
         return time.process_time() - begun
 
     assert seconds(100_000) < 0.3 + 12 * seconds(20_000)

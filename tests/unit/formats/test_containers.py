@@ -158,6 +158,21 @@ def test_lines_of_a_container_runtime() -> None:
     assert text_relations(["nothing", "of the kind"]) == {}
 
 
+def test_text_lines_say_their_level() -> None:
+    texts = [
+        "2024-02-03T04:05:06Z stdout F ERROR db down",
+        "2024-02-03T04:05:06Z stdout F an ERROR was seen",
+        "2024-02-03T04:05:06Z stderr F E0203 04:05:06.000001       1 a.go:7] x",
+    ]
+    assert [row["severity"] for row in text_relations(texts)["log_records"]] == ["ERROR", "", "ERROR"]
+    found = relations([docker("2024-02-03 04:05:06 WARN slow\n"), docker('{"msg":"ERROR x"}\n'), docker('{"a":1}\n')])
+    assert [(row["severity"], row["severity_number"]) for row in found["log_records"]] == [
+        ("WARN", 13),
+        ("ERROR", 17),
+        ("", None),
+    ]
+
+
 @pytest.mark.parametrize(
     "value",
     [

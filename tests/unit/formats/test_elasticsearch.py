@@ -123,6 +123,17 @@ def test_nested_aggregations() -> None:
     ]
 
 
+def test_buckets_inside_a_date_have_its_time() -> None:
+    services = {"buckets": [{"key": "web", "doc_count": 6}]}
+    dates = {"buckets": [{"key": MS, "doc_count": 6, "by": services, "not": {"doc_count": 1}}]}
+    rows = relations([answer(aggregations={"per_min": dates})])["buckets"]
+    assert [(row["aggregation"], row["time"]) for row in rows] == [
+        ("per_min", MS * 1_000_000),
+        ("per_min>by", MS * 1_000_000),
+        ("per_min>not", MS * 1_000_000),
+    ]
+
+
 def test_other_kinds_of_aggregation() -> None:
     found = {
         "errors": {"doc_count": 5, "by_host": {"buckets": [{"key": "h1", "doc_count": 5}]}},

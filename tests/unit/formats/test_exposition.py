@@ -57,6 +57,32 @@ free 12"""
     ]
 
 
+def test_samples_without_labels_count_among_others() -> None:
+    source = """http_requests_total{method="post"} 1027
+
+# Minimalistic line:
+metric_no_labels 12.47 1706933106000
+process_open_fds 10
+go_gc_total 3
+something_weird{problem="division by zero"} +Inf
+
+$ uptime
+users 3
+"""
+    assert [(p["name"], p["value"], p["kind"], p["time"], p["attributes"]) for p in points(source)] == [
+        ("http_requests_total", 1027.0, "sum", None, {"method": "post"}),
+        ("metric_no_labels", 12.47, "gauge", AT, {}),
+        ("process_open_fds", 10.0, "gauge", None, {}),
+        ("go_gc_total", 3.0, "sum", None, {}),
+        ("something_weird", None, "gauge", None, {"problem": "division by zero"}),
+    ]
+
+
+@pytest.mark.parametrize(("plain", "told"), [(9, 10), (10, 1)])
+def test_one_in_ten_lines_has_to_be_a_sure_sample(plain: int, told: int) -> None:
+    assert len(points("\n".join(['up{job="a"} 1', *(f"word{'x' * i} {i}" for i in range(plain))]))) == told
+
+
 @pytest.mark.parametrize(
     ("line", "labels", "value"),
     [

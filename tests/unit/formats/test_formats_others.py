@@ -124,6 +124,18 @@ def test_loki_streams() -> None:
     assert (second["severity"], second["trace_id"]) == ("ERROR", "ab" * 16)
 
 
+def test_lines_in_loki_say_their_level_where_nothing_else_does() -> None:
+    bodies = ['level=error msg="card declined"', '{"msg":"declined","level":"error"}', "level is fine", "ERROR db down"]
+    for labels, expected in (
+        ({"app": "pay"}, ["ERROR", "ERROR", "", "ERROR"]),
+        ({"app": "pay", "detected_level": "unknown"}, ["ERROR", "ERROR", "", "ERROR"]),
+        ({"app": "pay", "level": "info"}, ["INFO"] * 4),
+    ):
+        stream = {"stream": labels, "values": [[str(START), body] for body in bodies]}
+        rows = relations([{"streams": [stream]}])["log_records"]
+        assert [row["severity"] for row in rows] == expected
+
+
 def test_zipkin_halves_and_shared_spans() -> None:
     base = {"traceId": "14b60fd9ae504820", "id": "a0dc23f22c4fee3f", "localEndpoint": {"serviceName": "front"}}
     spans = [
@@ -135,8 +147,60 @@ def test_zipkin_halves_and_shared_spans() -> None:
     assert (client["service"], client["kind"], client["name"]) == ("front", "client", "get")
     assert (client["time"], client["end_time"], client["duration_ms"]) == (START, START + 2_120_000, 2.12)
     assert (server["service"], server["parent_span_id"], server["time"]) == ("back", "a0dc23f22c4fee3f", None)
+    assert server["span_id"] == "a0dc23f22c4fee3f-back"
     assert (client["status"], client["status_message"], server["status"]) == ("error", "500", "unset")
     assert client["attributes"] == {"error": "500"}
+
+
+def zipkin(id_: str, parent: str | None, kind: str, service: str, **more: Any) -> dict[str, Any]:
+    endpoint = {"serviceName": service}
+    return {"traceId": "a" * 16, "id": id_ * 16, "parentId": parent and parent * 16, "kind": kind} | {
+        "localEndpoint": endpoint,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("shared", [{"shared": True}, {}])
+def test_the_parents_of_shared_spans_end(shared: dict[str, Any]) -> None:
+    """front calls back in span 2, whose two halves have one id; back calls db; front does something in span 2 too."""
+    note = {"annotations": [{"timestamp": 1_785_603_722_000_000, "value": "ws"}]}
+    spans = [
+        zipkin("1", None, "SERVER", "front"),
+        zipkin("2", "1", "CLIENT", "front"),
+        zipkin("4", "2", "", "front"),
+        zipkin("3", "2", "CLIENT", "back"),
+        zipkin("2", "1", "SERVER", "back", **shared, **note),
+    ]
+    found = relations([spans])
+    assert [(row["service"], row["kind"], row["span_id"], row["parent_span_id"]) for row in found["spans"]] == [
+        ("front", "server", "1" * 16, None),
+        ("front", "client", "2" * 16, "1" * 16),
+        ("front", "unspecified", "4" * 16, "2" * 16),
+        ("back", "client", "3" * 16, "2" * 16 + "-back"),
+        ("back", "server", "2" * 16 + "-back", "2" * 16),
+    ]
+    assert found["span_events"][0]["span_id"] == "2" * 16 + "-back"
+
+
+def test_a_shared_half_alone_keeps_its_parent_and_no_span_is_its_own() -> None:
+    (server,) = relations([[zipkin("2", "1", "SERVER", "back", shared=True)]])["spans"]
+    assert (server["span_id"], server["parent_span_id"]) == ("2" * 16, "1" * 16)
+    (own,) = relations([[zipkin("2", "2", "SERVER", "back")]])["spans"]
+    assert own["parent_span_id"] is None
+    span = {"traceID": "ab" * 16, "spanID": "cd" * 8, "operationName": "x", "parentSpanID": "cd" * 8}
+    assert relations([span])["spans"][0]["parent_span_id"] is None
+
+
+def test_an_error_that_is_false_is_none() -> None:
+    (row,) = relations([[zipkin("2", None, "SERVER", "a", tags={"error": "false"})]])["spans"]
+    assert (row["status"], row["status_message"]) == ("unset", "")
+
+
+def test_jaeger_says_errors_as_otel_does() -> None:
+    tags = [{"key": "otel.status_code", "value": "ERROR"}, {"key": "otel.status_description", "value": "boom"}]
+    span = {"traceID": "ab" * 16, "spanID": "cd" * 8, "operationName": "x", "tags": tags}
+    (row,) = relations([span])["spans"]
+    assert (row["status"], row["status_message"]) == ("error", "boom")
 
 
 def test_jaeger_answer() -> None:
@@ -177,7 +241,7 @@ def test_kubernetes_pods_and_events() -> None:
             "phase": "Running",
             "startTime": "2026-08-01T17:02:02Z",
             "containerStatuses": [
-                {"ready": False, "restartCount": 3, "lastState": {"terminated": {"reason": "OOMKilled"}}}
+                {"ready": False, "restartCount": 3, "state": {"terminated": {"reason": "OOMKilled"}}}
             ],
         },
     }

@@ -288,12 +288,32 @@ def test_gauges_and_sums() -> None:
     found = points(
         {"name": "t", "unit": "Cel", "gauge": {"dataPoints": [{"asDouble": "38.25", "timeUnixNano": str(AT)}]}},
         {"name": "n", "sum": {"dataPoints": [{"asInt": "7"}, {"asInt": "12oops"}, {"asDouble": "NaN"}]}},
+        {
+            "name": "g",
+            "gauge": {
+                "dataPoints": [
+                    {"asDouble": "Infinity"},
+                    {"asDouble": float("nan")},
+                    {"timeUnixNano": str(AT)},
+                    {"asInt": 1},
+                ]
+            },
+        },
         {"gauge": {"dataPoints": [{"asInt": 1}]}},
     )
     assert [(p["name"], p["kind"], p["value"], p["unit"], p["time"]) for p in found] == [
         ("t", "gauge", 38.25, "Cel", AT),
         ("n", "sum", 7.0, "", None),
+        ("n", "sum", None, "", None),
+        ("n", "sum", None, "", None),
+        ("g", "gauge", None, "", None),
+        ("g", "gauge", None, "", None),
+        ("g", "gauge", None, "", AT),
+        ("g", "gauge", 1.0, "", None),
     ]
+
+
+QUANTILES = [{"quantile": "0.5", "value": "100"}, {"quantile": 0.99, "value": "NaN"}]
 
 
 def test_histograms_and_summaries() -> None:
@@ -302,9 +322,7 @@ def test_histograms_and_summaries() -> None:
         {"name": "e", "exponentialHistogram": {"dataPoints": [{"count": "8", "sum": 27.5, "zeroCount": "2"}]}},
         {
             "name": "s",
-            "summary": {
-                "dataPoints": [{"count": 4, "sum": 420.0, "quantileValues": [{"quantile": "0.5", "value": "100"}]}]
-            },
+            "summary": {"dataPoints": [{"count": 4, "sum": 420.0, "quantileValues": QUANTILES}]},
         },
     )
     assert [(p["name"], p["kind"], p["value"], p["count"], p["sum"]) for p in found] == [
@@ -312,9 +330,10 @@ def test_histograms_and_summaries() -> None:
         ("e", "exponential_histogram", None, 8, 27.5),
         ("s", "summary", None, 4, 420.0),
         ("s", "summary", 100.0, None, None),
+        ("s", "summary", None, None, None),
     ]
     assert (found[0]["min"], found[0]["max"]) == (1.0, 9.0)
-    assert found[3]["attributes"] == {"quantile": 0.5}
+    assert [point["attributes"] for point in found[3:]] == [{"quantile": 0.5}, {"quantile": 0.99}]
 
 
 @pytest.mark.parametrize(

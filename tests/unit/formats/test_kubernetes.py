@@ -104,13 +104,152 @@ def test_containers_with_requests_and_ends() -> None:
         "restarts": 4,
         "state": "waiting",
         "reason": "CrashLoopBackOff",
-        "exit_code": 137,
+        "exit_code": None,
+        "last_reason": "OOMKilled",
+        "last_exit_code": 137,
+        "last_finished": AT + 1_000_000_000,
         "cpu_request": 0.01,
         "cpu_limit": None,
         "memory_request": 50 * 1024**2,
         "memory_limit": 1024**3,
     }
     assert (proxy["state"], proxy["time"], proxy["end_time"], proxy["reason"]) == ("running", AT, None, "")
+
+
+def pod(status: dict[str, Any], **meta: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    found = relations([{"kind": "Pod", "metadata": {"name": "p", **meta}, "status": status}])
+    return found["pods"][0], found.get("containers", [])
+
+
+def test_a_running_container_does_not_look_like_its_last_end() -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled", "startedAt": TEXT, "finishedAt": TEXT}
+    running = {"name": "c", "ready": True, "restartCount": 9, "state": {"running": {"startedAt": TEXT}}}
+    row, (container,) = pod(
+        {"phase": "Running", "containerStatuses": [{**running, "lastState": {"terminated": ended}}]}
+    )
+    assert (row["reason"], row["container"], row["restarts"], row["ready"]) == ("", "", 9, True)
+    assert (container["state"], container["reason"], container["exit_code"]) == ("running", "", None)
+    assert (container["last_reason"], container["last_exit_code"], container["last_finished"]) == ("OOMKilled", 137, AT)
+
+
+def waiting(name: str, reason: str, restarts: int = 0, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"name": name, "ready": False, "restartCount": restarts, "state": state}
+
+
+def test_reasons_of_pods() -> None:
+    completed = {"name": "job", "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    for status, reason, container, message, restarts in (
+        ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "Evicted", "", "low on memory", 0),
+        ({"phase": "Pending", "conditions": [unschedulable]}, "Unschedulable", "", "0/3 nodes", 0),
+        (
+            {
+                "initContainerStatuses": [waiting("mig", "CrashLoopBackOff", 6, "back-off")],
+                "containerStatuses": [waiting("c", "PodInitializing")],
+            },
+            "CrashLoopBackOff",
+            "mig",
+            "back-off",
+            6,
+        ),
+        ({"containerStatuses": [waiting("c", "ContainerCreating")]}, "ContainerCreating", "c", "", 0),
+        (
+            {"containerStatuses": [waiting("a", "ImagePullBackOff"), waiting("b", "CrashLoopBackOff", 3)]},
+            "CrashLoopBackOff",
+            "b",
+            "",
+            3,
+        ),
+        (
+            {
+                "phase": "Succeeded",
+                "containerStatuses": [completed],
+                "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted"}],
+            },
+            "",
+            "",
+            "",
+            0,
+        ),
+    ):
+        row, _ = pod(status)
+        assert (row["reason"], row["container"], row["message"], row["restarts"]) == (
+            reason,
+            container,
+            message,
+            restarts,
+        )
+
+
+def test_pods_that_are_being_deleted() -> None:
+    assert pod({"phase": "Running"}, deletionTimestamp=TEXT)[0]["deletion_time"] == AT
+    assert pod({"phase": "Running"})[0]["deletion_time"] is None
+
+
+def thing(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
+    (row,) = relations([{"kind": kind, "apiVersion": "v1", "metadata": {"name": "x"}, "spec": spec, "status": status}])[
+        "kubernetes_objects"
+    ]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "wanted", "there", "ready"),
+    [
+        ("DaemonSet", {}, {"desiredNumberScheduled": 5, "numberReady": 3}, 5, 3, False),
+        ("DaemonSet", {}, {"desiredNumberScheduled": 5, "numberReady": 5}, 5, 5, True),
+        ("StatefulSet", {"replicas": 2}, {"replicas": 2}, 2, 0, False),
+        ("Deployment", {"replicas": 3}, {"unavailableReplicas": 3}, 3, 0, False),
+        ("Deployment", {"replicas": 3}, {"readyReplicas": 3}, 3, 3, True),
+        ("Deployment", {"replicas": 0}, {}, 0, 0, True),
+        ("HorizontalPodAutoscaler", {}, {"currentReplicas": 8, "desiredReplicas": 10}, 10, 8, None),
+        ("KafkaConnect", {"replicas": 3}, {}, 3, None, None),
+    ],
+)
+def test_replicas(
+    kind: str, spec: dict[str, Any], status: dict[str, Any], wanted: int, there: int | None, ready: bool | None
+) -> None:
+    row = thing(kind, spec, status)
+    assert (row["replicas"], row["ready_replicas"], row["ready"]) == (wanted, there, ready)
+    if ready is False:
+        assert row["message"] == f"{there} of {wanted} replicas are ready"
+
+
+def test_a_rollout_that_is_stuck() -> None:
+    conditions = [condition("Available", "True", "Min"), condition("Progressing", "False", "ProgressDeadlineExceeded")]
+    row = thing("Deployment", {"replicas": 3}, {"readyReplicas": 3, "conditions": conditions})
+    assert (row["ready"], row["reason"]) == (False, "ProgressDeadlineExceeded")
+    conditions = [condition("Available", "False", "Minimum"), conditions[1]]
+    row = thing("Deployment", {"replicas": 3}, {"conditions": conditions})
+    assert (row["ready"], row["reason"]) == (False, "ProgressDeadlineExceeded")
+    assert thing("ClusterOperator", {}, {"conditions": [condition("Progressing", "False")]})["ready"] is None
+
+
+def test_claims_autoscalers_and_nodes() -> None:
+    row = thing("PersistentVolumeClaim", {}, {"phase": "Pending"})
+    assert (row["phase"], row["ready"], row["reason"]) == ("Pending", False, "Pending")
+    row = thing("PersistentVolumeClaim", {}, {"phase": "Bound"})
+    assert (row["phase"], row["ready"], row["reason"]) == ("Bound", True, "")
+    limited = condition("ScalingLimited", "True", "TooManyReplicas")
+    row = thing("HorizontalPodAutoscaler", {}, {"conditions": [condition("AbleToScale", "True"), limited]})
+    assert (row["ready"], row["reason"]) == (True, "TooManyReplicas")
+    pressed = condition("MemoryPressure", "True", "KubeletHasInsufficientMemory")
+    row = thing("Node", {}, {"conditions": [pressed, condition("Ready", "True", "KubeletReady")]})
+    assert (row["ready"], row["reason"]) == (True, "KubeletHasInsufficientMemory")
+    row = thing("Node", {}, {"conditions": [pressed]})
+    assert (row["ready"], row["reason"]) == (False, "KubeletHasInsufficientMemory")
+
+
+def test_times_of_events() -> None:
+    about = {"kind": "Event", "involvedObject": {"kind": "Pod", "name": "cart-0"}, "lastTimestamp": None}
+    series = {"count": 7, "lastObservedTime": "2024-02-03T04:05:08Z"}
+    (row,) = relations([{**about, "eventTime": TEXT, "firstTimestamp": None, "series": series}])["kubernetes_events"]
+    assert (row["time"], row["first_time"], row["count"]) == (AT + 2_000_000_000, AT, 7)
+    (row,) = relations([{**about, "firstTimestamp": TEXT, "lastTimestamp": "2024-02-03T04:05:07Z", "count": 2}])[
+        "kubernetes_events"
+    ]
+    assert (row["time"], row["first_time"], row["count"]) == (AT + 1_000_000_000, AT, 2)
 
 
 def condition(type_: str, status: str, reason: str = "") -> dict[str, Any]:

@@ -104,6 +104,12 @@ def test_vector_needs_no_level() -> None:
     assert (found["service"], found["resource"]) == ("h", {"host": "h", "source_type": "file"})
 
 
+def test_a_message_says_its_level_where_the_record_does_not() -> None:
+    found = row(**{"@timestamp": TEXT, "message": "2024-02-03 04:05:06 ERROR db down"})
+    assert (found["severity"], found["severity_number"]) == ("ERROR", 17)
+    assert row(**{"@timestamp": TEXT, "level": "info", "message": "ERROR db down"})["severity"] == "INFO"
+
+
 def test_elastic_common_schema_dotted_and_nested() -> None:
     dotted = {"@timestamp": TEXT, "log.level": "warn", "message": "m", "service.name": "a", "trace.id": TRACE}
     nested = {
