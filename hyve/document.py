@@ -34,6 +34,7 @@ from hyve.recovery import (
     ESCAPED_START,
     LIKELY,
     NEAR,
+    cut_large,
     deep_end,
     embedded,
     read_escaped,
@@ -284,6 +285,7 @@ class _Scan:
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
         )
         self.line_start = self.looked = self.tried = 0
+        self.first = True
         self.head = -1  # the head of a log line that was found last
         self.pieces = heads.pieces_of_lines(text)[::-1]  # the last first
 
@@ -353,6 +355,10 @@ class _Scan:
     def _document(self, start: int, first: bool, strict: bool) -> tuple[Part | None, int]:
         """(the document at a bracket or None, where the scan goes on). `first`: it begins its line."""
         text, failed = self.text, start
+        if self.first:
+            self.first = False  # one that the end of the text cuts need not be read to there before
+            if strictjson.lists_records(text, start, len(text)) and (large := cut_large(text, start, len(text))):
+                return Part(large.value, (start, large.end), *large[2:]), large.end
         if strict:
             value, end, failed = raw_decode(self.decoder, text, start)
             mended: tuple[str, ...] = ()

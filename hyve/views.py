@@ -24,6 +24,7 @@ from itertools import pairwise
 from typing import Any
 
 from hyve import notation, rank
+from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line, fit
 from hyve.profile import SERIES, SMALL, ColumnView, Profile, free_text, means, profile, shown, structural, told
 from hyve.store import MASK, Datastore, Table, quote
 from hyve.tokens import count_tokens
@@ -60,22 +61,6 @@ class Excerpt:
     cut: bool
 
 
-@dataclass
-class _Line:
-    """A candidate line: where it stands, how much it matters, how many columns it describes, what it costs."""
-
-    table: int
-    section: int
-    order: int
-    priority: float
-    text: str
-    columns: int = 0
-    cost: int = 0
-
-
-_HEAD, _COLUMNS, _MEANS, _ROWS, _QUERY = range(5)
-
-
 @dataclass(frozen=True)
 class _TableView:
     """A table's views, before it is known how much of them fits."""
@@ -88,34 +73,34 @@ class _TableView:
     means: tuple[str, ...]
     rows: RowView | None
 
-    def lines(self, limit: int) -> list[_Line]:
+    def lines(self, limit: int) -> list[Line]:
         """The candidate lines, with cells of at most `limit` characters."""
         table, views = self.profile.table, self.profile.views
         i, weight = self.index, self.weight
         head = 1000.0 + weight if self.main else weight * 1.35
-        lines = [_Line(i, _HEAD, 0, head, f"## {table.name}: {table.rows:,} rows{_join(table)}")]
+        lines = [Line(i, HEAD, 0, head, f"## {table.name}: {table.rows:,} rows{_join(table)}")]
         alike = {k for k, v in enumerate(views) if v.distinct <= 1 and v.nulls in (0, v.rows) and not v.odd}
         if table.rows == 1 or len(alike) < 2:
             alike = set()
         for place, k in enumerate(k for k in self.ranked if k not in alike):
             priority = weight * 1.3 / (1 + 0.15 * place)
             most = SMALL if place < 12 or _names_entities(views[k]) else 5
-            lines.append(_Line(i, _COLUMNS, k, priority, _column_line(views[k], most), 1))
+            lines.append(Line(i, COLUMNS, k, priority, _column_line(views[k], most), 1))
         for said, label in ((_constant, "constant"), (_empty, "all empty")):
             texts = [text for k in sorted(alike) if (text := said(views[k]))]
             if texts:
                 line = f"- {label}: {', '.join(texts)}"
-                lines.append(_Line(i, _COLUMNS, len(views), weight * 0.7, line, len(texts)))
+                lines.append(Line(i, COLUMNS, len(views), weight * 0.7, line, len(texts)))
         for place, text in enumerate(self.means):
-            lines.append(_Line(i, _MEANS, place, weight * 1.2 / (1 + 0.8 * place), text))
+            lines.append(Line(i, MEANS, place, weight * 1.2 / (1 + 0.8 * place), text))
         example = _example(self.profile, self.ranked)
         if example:
-            lines.append(_Line(i, _QUERY, 0, weight * 1.1, example))
+            lines.append(Line(i, QUERY, 0, weight * 1.1, example))
         if self.rows is not None:
-            lines.append(_Line(i, _ROWS, -1, weight * 1.15, "rowid|" + "|".join(self.rows.columns)))
+            lines.append(Line(i, ROWS, -1, weight * 1.15, "rowid|" + "|".join(self.rows.columns)))
             for row, share, cells in self.rows.rows:
                 text = f"{row}|" + "|".join(_show(cell, limit) for cell in cells)
-                lines.append(_Line(i, _ROWS, row, weight * share, text))
+                lines.append(Line(i, ROWS, row, weight * share, text))
         return lines
 
     def cuts(self, limit: int) -> bool:
@@ -142,16 +127,16 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
         weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
     views = [_table_view(store, tables[i], i, weights[i], words, budget, i in main) for i in detailed]
     cells = _CELLS[1 if budget >= _ROOMY else 0 :]
-    best = _fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
+    best = fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
     while pending and best.unused > budget * _SLACK:
         taken = pending.pop(0)
         named = [i for i in named if i != taken]
         views.append(_table_view(store, tables[taken], taken, weights[taken], words, budget))
-        best = _fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
+        best = fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
     for shorter, limit in pairwise(cells):
         if best.unused <= budget * _SLACK or not any(view.cuts(shorter) for view in views):
             break
-        longer = _fit(_lines(views, named, tables, weights, limit), tables, _rest(pending, named), budget)
+        longer = fit(_lines(views, named, tables, weights, limit), tables, _rest(pending, named), budget)
         if longer.lines < best.lines:
             break
         best = longer
@@ -160,7 +145,7 @@ def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
 
 def _lines(
     views: Sequence[_TableView], named: Sequence[int], tables: Sequence[Table], weights: Sequence[float], limit: int
-) -> list[_Line]:
+) -> list[Line]:
     lines = [line for view in views for line in view.lines(limit)]
     return lines + [line for i in named for line in _source_lines(tables[i], i, weights[i])]
 
@@ -231,12 +216,12 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
     return weights
 
 
-def _source_lines(table: Table, index: int, weight: float) -> Iterable[_Line]:
+def _source_lines(table: Table, index: int, weight: float) -> Iterable[Line]:
     """A table that telemetry relations were made from: its columns are named, its rows are not shown twice."""
     names = [quote(column.name) for column in told(table)]
     more = f", ... ({len(names) - 40} more)" if len(names) > 40 else ""
-    yield _Line(index, _HEAD, 0, weight * 1.1, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
-    yield _Line(index, _COLUMNS, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
+    yield Line(index, HEAD, 0, weight * 1.1, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
+    yield Line(index, COLUMNS, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
 
 
 def _join(table: Table) -> str:
@@ -544,88 +529,10 @@ def _asked(store: Datastore, table: Table, words: Sequence[str]) -> list[int]:
     return [found[i][0] for i in best[:_RARE] if scores[i] > 0]
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """A text that fits: how many lines it has of those that wanted in, and the tokens that stayed unused."""
-
-    text: str
-    lines: int
-    unused: int
-
-
 def _whole_word(word: str) -> str:
     """A pattern for a word that is no part of a longer one; scripts without blanks have no such bounds."""
     escaped = re.escape(word).replace("'", "''")
     return rf"\b{escaped}\b" if word.isascii() else escaped
-
-
-def _fit(lines: list[_Line], tables: Sequence[Table], rest: list[int], budget: int) -> _Fitted:
-    """The lines of highest priority that fit, in reading order, with the counts of what was left out."""
-    for line in lines:
-        line.cost = count_tokens(line.text) + 1
-    lines.sort(key=lambda line: (-line.priority, line.table, line.section, line.order))
-    kept: list[_Line] = []
-    headed: set[int] = set()
-    most = _names_that_fit(tables, range(len(tables)), budget // 3)
-    spent = count_tokens(_others(tables, rest, most)) + 20
-    for line in lines:
-        extra = 9 if line.section == _HEAD else 0  # a header may need a marker of cut rows and columns
-        if (line.section == _HEAD or line.table in headed) and spent + line.cost + extra <= budget:
-            kept.append(line)
-            spent += line.cost + extra
-            if line.section == _HEAD:
-                headed.add(line.table)
-    while True:
-        text = _assemble(kept, lines, tables, rest, most)
-        cost = count_tokens(text)
-        if cost <= budget or not (kept or most):
-            return _Fitted(text, len(kept), budget - cost)
-        if kept:
-            kept.pop()
-        else:
-            most = most * 3 // 4
-
-
-def _others(tables: Sequence[Table], missing: Sequence[int], most: int) -> str:
-    """The tables that are only named, at most `most` of them."""
-    named = ", ".join(f"{quote(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
-    more = f"... ({len(missing) - most} more tables)" if len(missing) > most else ""
-    return f"Other tables (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
-
-
-def _names_that_fit(tables: Sequence[Table], missing: Sequence[int], budget: int) -> int:
-    most = len(missing)
-    while most and count_tokens(_others(tables, missing, most)) > budget:
-        most = most * 3 // 4
-    return most
-
-
-def _assemble(kept: list[_Line], lines: list[_Line], tables: Sequence[Table], rest: list[int], most: int) -> str:
-    out: list[str] = []
-    by_table: dict[int, list[_Line]] = {}
-    for line in kept:
-        by_table.setdefault(line.table, []).append(line)
-    for index in sorted(by_table):
-        group = sorted(by_table[index], key=lambda line: (line.section, line.order))
-        out += [line.text for line in group if line.section in (_HEAD, _COLUMNS)]
-        hidden = len(told(tables[index])) - sum(line.columns for line in group)
-        if hidden > 0:
-            out.append(f"... ({hidden} more columns)")
-        out += [line.text for line in group if line.section == _MEANS]
-        rows = [line.text for line in group if line.section == _ROWS]
-        shown_rows = max(0, len(rows) - 1)
-        if shown_rows:
-            out += rows
-        left = tables[index].rows - shown_rows
-        if left and tables[index].rows > 1:
-            out.append(f"... ({left:,} more rows)")
-    missing = sorted({line.table for line in lines} - set(by_table)) + rest
-    examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == _QUERY]
-    if missing:
-        out.append(_others(tables, missing, most))
-    if examples:
-        out += ["Queries such as these see all rows:", *examples]
-    return "\n".join(out)
 
 
 __all__ = ["Excerpt", "RowView", "excerpt", "schema"]

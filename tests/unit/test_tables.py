@@ -499,4 +499,5 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
             find(header + text)
         return time.process_time() - begun
 
-    assert seconds(100_000) < 0.3 + 12 * seconds(20_000)
+    # The best of three: a pass of Python's cycle collector over all tests' objects takes longer than the text.
+    assert min(seconds(100_000) for _ in range(3)) < 0.3 + 12 * seconds(20_000)

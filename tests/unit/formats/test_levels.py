@@ -61,6 +61,8 @@ def test_levels_in_texts(body: str, severity: str) -> None:
 
 @pytest.mark.parametrize("unit", ["[", '"', "\\", "[a ", "\x1b[", "{", "level=", '{"level":', " ", "a1 "])
 def test_a_long_text_takes_no_longer(unit: str) -> None:
-    start = time.perf_counter()
-    severity_in(unit * (5_000_000 // len(unit)))
-    assert time.perf_counter() - start < 0.05
+    long = unit * (5_000_000 // len(unit))
+    start = time.process_time()
+    for _ in range(20):
+        severity_in(long)
+    assert time.process_time() - start < 1  # a look at all of it takes longer than that once

@@ -49,7 +49,7 @@ def test_every_format_is_registered_with_what_it_needs() -> None:
 
 
 def test_objects_that_are_no_telemetry_cost_next_to_nothing() -> None:
-    """100,000 of them at most as long as four passes over their keys (it was forty)."""
+    """100,000 of them at most as long as eight passes over their keys (three on a quiet machine; it was forty)."""
     flat = [
         {"timestamp": i, "metric": "m", "host": f"h{i % 9}", "value": i * 0.5, "unit": "s", "ok": True}
         for i in range(100_000)
@@ -64,7 +64,7 @@ def test_objects_that_are_no_telemetry_cost_next_to_nothing() -> None:
         return best
 
     assert find([flat]).relations == {}
-    assert took(lambda: find([flat])) < 4 * took(lambda: [tuple(item) for item in flat])
+    assert took(lambda: find([flat])) < 8 * took(lambda: [tuple(item) for item in flat])
 
 
 def test_as_many_shapes_as_objects_take_linear_time() -> None:
