@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from hyve.profile import ColumnView
     from hyve.prompt import DEFAULT_BUDGET, Budget, Prompt, Savings
     from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, ToolCall
+    from hyve.rowview import RowView
     from hyve.sql import QueryResult
     from hyve.stages import Payload, Request, diagnose, prepare, view
     from hyve.store import Catalog, Column, Datastore, Table
     from hyve.strictjson import Pairs
     from hyve.tokens import count_tokens
-    from hyve.views import RowView
 
 __version__ = "0.1.0"
 
@@ -101,7 +101,7 @@ _EXPORTS = {
     "hyve.store": "Catalog Column Datastore Table",
     "hyve.strictjson": "Pairs",
     "hyve.tokens": "count_tokens",
-    "hyve.views": "RowView",
+    "hyve.rowview": "RowView",
 }
 _WHERE = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 

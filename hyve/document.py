@@ -25,7 +25,7 @@ from json.scanner import make_scanner
 from typing import Any, Literal
 
 from hyve import heads, strictjson, tables
-from hyve.errors import InputError
+from hyve.encodings import decode
 from hyve.lenient import read_lenient
 from hyve.recovery import (
     ANSI,
@@ -35,7 +35,6 @@ from hyve.recovery import (
     LIKELY,
     NEAR,
     cut_large,
-    deep_end,
     embedded,
     read_escaped,
     read_root,
@@ -102,7 +101,7 @@ def parse(source: str | bytes, name: str = "") -> Document:
 
     `name` names the root table in the store (a file's stem, say). Raises InputError for binary data.
     """
-    text, flags = _decode(source, name)
+    text, flags = decode(source, name)
     parts: list[Part] = []
     lines: tuple[tuple[int, str], ...] = ()
     prose = ""
@@ -121,71 +120,6 @@ def parse(source: str | bytes, name: str = "") -> Document:
     for part in parts:
         flags.extend(part.flags)
     return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name, prose)
-
-
-def _decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
-    flags: list[str] = []
-    if isinstance(source, bytes):
-        text, flags = _decode_bytes(source, f" {name!r}" if name else "")
-    else:
-        text = source
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            flags = ["lone_surrogate"]
-    if text.startswith("\ufeff"):
-        text = text[1:]
-        flags.append("bom")
-    if "\x00" in text:
-        flags.append("nul_bytes")
-    return text, flags
-
-
-_CONTROL = bytes(set(range(1, 32)) - set(b"\t\n\f\r\x1b"))
-
-
-def _decode_bytes(source: bytes, where: str) -> tuple[str, list[str]]:
-    encoding = _utf16(source)
-    if encoding:
-        try:
-            text = source.decode(encoding, "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"the input{where} looks like UTF-16 but byte {error.start} doesn't fit: {error.reason}"
-            ) from None
-        return text, ["utf16", "lone_surrogate"] if re.search("[\ud800-\udfff]", text) else ["utf16"]
-    head = source[:65536]
-    control = len(head) - len(head.translate(None, _CONTROL))
-    nul = head.strip(b"\x00").count(0)  # a file that was cut while it was written starts with a run of them
-    if control > max(8, len(head) // 50) or nul > max(8, len(head) // 4) or (source and not source.strip(b"\x00")):
-        raise InputError(
-            f"the input{where} is binary ({control + nul} control bytes in its first {len(head)}): "
-            "give text such as JSON, CSV or logs; decompress it first if it is compressed"
-        )
-    try:
-        return source.decode("utf-8"), []
-    except UnicodeDecodeError as error:
-        text = source.decode("utf-8", "surrogateescape")
-        if sum("\udc80" <= char <= "\udcff" for char in text) > max(8, len(text) // 20):
-            raise InputError(
-                f"the input{where} is not UTF-8 text (first bad byte at {error.start}): convert it to UTF-8"
-            ) from None
-        return text, ["invalid_utf8"]
-
-
-def _utf16(source: bytes) -> str:
-    """The name of the UTF-16 encoding that the bytes are in, or "". Without a mark, ASCII's zero bytes tell."""
-    if source[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    head = source[:4096]
-    pairs = len(head) // 2
-    if pairs > 1 and len(source) % 2 == 0:
-        first, second = head[::2].count(0), head[1::2].count(0)
-        if second * 10 >= pairs * 7 and first * 20 <= pairs:
-            return "utf-16-le"
-        if first * 10 >= pairs * 7 and second * 20 <= pairs:
-            return "utf-16-be"
-    return ""
 
 
 _LINE_OPENS = re.compile(r"^[ \t]*+[{\[](?=\s*[\"{\[])", re.MULTILINE)
@@ -255,8 +189,6 @@ _ROOT = re.compile(
     re.VERBOSE,
 )
 _ROOT_LINE = re.compile(rf"\n{_ROOT.pattern}", re.VERBOSE)
-_TOO_DEEP = 512
-"""How far `raw_decode` moves past the start of what the decoder's stack is too small for."""
 _CONTROLS = frozenset(map(chr, range(32)))
 _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _JSON_LINES = re.compile(r"(?:[{\[][^\n]*+\n){2,}+")
@@ -368,8 +300,6 @@ class _Scan:
                     failed, mended = behind, ("repaired",)
                 else:
                     self.allowance -= end - start
-            if failed == start + _TOO_DEEP and value is None:
-                failed = max(failed, deep_end(text, start))
             if failed < 0:
                 if too_deep(value, text[start:end]):
                     self.met.add("too_deep")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hyve import rank
 from hyve.store import Column, Datastore, Table, quote
 
 _COLUMNS = 80
@@ -228,3 +229,45 @@ def _step(store: Datastore, table: Table, column: Column) -> Step | None:
     if not total or alike + larger < total or larger * 20 > total:
         return None
     return Step(int(size) / 1e9 if time else int(size), larger)
+
+
+ENTITIES = (
+    "service",
+    "name",
+    "namespace",
+    "instance",
+    "pod",
+    "host",
+    "metric",
+    "resource",
+    "container",
+    "node",
+    "job",
+)
+
+
+def entity_rank(view: ColumnView) -> int:
+    """How much a small dimension reads like who or what the rows are about: lower is more."""
+    if view.column.name == SERIES:
+        return -1
+    named = set(rank.words(view.column.name))
+    return next((i for i, word in enumerate(ENTITIES) if word in named), len(ENTITIES))
+
+
+def names_entities(view: ColumnView) -> bool:
+    """Whether a column's few values are who or what the rows are about."""
+    return is_dimension(view) and entity_rank(view) < len(ENTITIES)
+
+
+def is_dimension(view: ColumnView) -> bool:
+    """Whether a column has few values, all of them known, that can part the rows."""
+    return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
+
+
+def is_measure(view: ColumnView) -> bool:
+    """Whether averages of a column say anything: no ids, codes, positions, or times."""
+    if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
+        return False
+    if {"port", "pid", "id", "code", "line", "lineno"}.intersection(rank.words(view.column.name)):
+        return False
+    return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)

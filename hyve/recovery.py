@@ -137,11 +137,6 @@ class _Run(NamedTuple):
     work: int
 
 
-def deep_end(text: str, start: int) -> int:
-    """Where the MAX_DEPTH-th level opens of what is nested twice as deep at `start`; `start` where it isn't."""
-    return max(start, _balanced(text, start, len(text)).deep)
-
-
 def _balanced(text: str, start: int, limit: int) -> _Run:
     """The run of brackets from `start` on. A closer that doesn't match the innermost opener closes the nearest that it
     does match."""

@@ -27,7 +27,6 @@ Signature := "v"                      the column's value as it is (NULL is null)
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hyve.document import collector_paused, embedded
+from hyve.maps import CONTAINERS, FIXED_LIST, MAX_COLUMNS, keys_are_data, parallel_lists
 from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import numbers, times
 
@@ -55,12 +55,11 @@ NUMBER, TIME = ("number",), ("time",)
 TEXT = ("text",)
 LIST, MAP, PAIRS = ("list",), ("map",), ("pairs",)
 
-MAX_COLUMNS, MAX_TABLES = 1_000, 300
-_SHORT_LIST, _FIXED_LIST = 64, 8
-_MAP_KEYS, _SPARSE_KEYS, _MANY = 40, 300, 16
+MAX_TABLES = 300
+_SHORT_LIST = 64
+_SPARSE_KEYS = 300
 _SPARSE = 0.02
 """A key that fewer than this share of many records have gets no column of its own if there are many such keys."""
-_CONTAINERS = frozenset({dict, list, Pairs})
 _LETTER = {int: "i", float: "f", str: "s", bool: "b"}
 
 
@@ -150,7 +149,7 @@ class _Shredder:
         self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], derived: bool
     ) -> Signature | list[Signature]:
         kinds = set(map(type, values))
-        if kinds.isdisjoint(_CONTAINERS):
+        if kinds.isdisjoint(CONTAINERS):
             return self.scalars(table, path, rows, values, kinds, derived)
         if len(table.path) + len(path) > MAX_DEPTH or (self.tables >= MAX_TABLES and kinds != {dict}):
             return self.text(table, path, rows, values, derived)
@@ -172,7 +171,7 @@ class _Shredder:
             picks = [
                 i
                 for i, value in enumerate(values)
-                if (type(value) is group if group else type(value) not in _CONTAINERS and value is not None)
+                if (type(value) is group if group else type(value) not in CONTAINERS and value is not None)
             ]
             if not picks:
                 continue
@@ -277,13 +276,13 @@ class _Shredder:
         alike = tuple(values[0])
         keysets = [] if all(tuple(value) == alike for value in values) else list(map(tuple, values))
         distinct = dict.fromkeys(keysets or (alike,))
-        if _keys_are_data(values, distinct, MAX_COLUMNS - len(table.columns)) and self.tables < MAX_TABLES:
+        if keys_are_data(values, distinct, MAX_COLUMNS - len(table.columns)) and self.tables < MAX_TABLES:
             self.child(table, (*path, MAP), rows, [list(value.values()) for value in values], derived)
             table.children[*path, MAP].keys = [key for value in values for key in value]
             return "m"
         found: dict[Any, Signature | list[Signature]] = {}
         if len(distinct) == 1:
-            for first, group in _parallel(values).items():
+            for first, group in parallel_lists(values).items():
                 zipped = [
                     [dict(zip(group, items, strict=True)) for items in zip(*(v[k] for k in group), strict=True)]
                     for v in values
@@ -377,8 +376,8 @@ class _Shredder:
         for value in values:
             kinds.update(map(type, value))
         lengths = set(map(len, values))
-        if kinds.isdisjoint(_CONTAINERS):
-            fixed = len(lengths) == 1 and 0 < max(lengths) <= _FIXED_LIST
+        if kinds.isdisjoint(CONTAINERS):
+            fixed = len(lengths) == 1 and 0 < max(lengths) <= FIXED_LIST
             if fixed and (len(kinds - {type(None)}) > 1 or (path == () and len(values) > 1)):
                 parts = [
                     self.node(table, (*path, (INDEX, i)), rows, [value[i] for value in values], derived)
@@ -464,53 +463,3 @@ def _list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
 _OPENERS = ("{", "[", '"')
 _HOLDS = r"""^\s*[{\["]"""
 _TRIES = 200
-
-
-def _keys_are_data(values: list[dict[Any, Any]], distinct: dict[Path, None], room: int) -> bool:
-    """Whether the objects are maps: many keys, or keys seen once, over values of one kind; or more keys than a table
-    has `room` for columns."""
-    union = dict.fromkeys(key for keys in distinct for key in keys)
-    ids = bool(union) and all(map(_ID_KEY.fullmatch, union))
-    if len(union) < 3 and not ids:
-        return False
-    filled = sum(map(len, values)) / (len(values) * len(union))
-    if len(union) > max(room, 0) and (filled > 0.5 or len(union) > 10 * MAX_COLUMNS):
-        return True
-    kind = type(next(iter(values[0].values()), None))
-    if not all(type(item) is kind for value in values for item in value.values()) or kind is Pairs:
-        return False
-    items = [item for value in values for item in value.values()]
-    if ids:
-        return True
-    if kind is dict and (_alike(items) or _alike([inner for item in items for inner in item.values()])):
-        return True
-    if kind is list and all(re.search(r"\d", key) for key in union) and _alike(list(chain.from_iterable(items))):
-        return True
-    return len(union) > _MAP_KEYS and (len(values) == 1 or filled < 0.5)
-
-
-_ID_KEY = re.compile(r"\d+|[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-def _alike(records: list[Any]) -> bool:
-    """Whether three or more objects share at least two keys and most of all there are; of many, a third will do."""
-    if len(records) < 3 or any(type(record) is not dict for record in records):
-        return False
-    shapes = {frozenset(record) for record in records}
-    common, every = frozenset.intersection(*shapes), frozenset.union(*shapes)
-    if len(records) >= _MANY and common:
-        return len(common) * 3 >= len(every) > 1
-    return len(common) > 1 and len(common) * 5 >= len(every) * 3
-
-
-def _parallel(values: list[dict[Any, Any]]) -> dict[Any, list[Any]]:
-    """Groups of two or more keys whose values are long scalar lists of equal length in every object."""
-    groups: dict[tuple[int, ...], list[Any]] = {}
-    for key in values[0] if values else ():
-        column = [value[key] for value in values]
-        if any(type(item) is not list for item in column):
-            continue
-        lengths = tuple(map(len, column))
-        if max(lengths) > _FIXED_LIST and all(_CONTAINERS.isdisjoint(map(type, item)) for item in column):
-            groups.setdefault(lengths, []).append(key)
-    return {keys[0]: keys for keys in groups.values() if len(keys) > 1}

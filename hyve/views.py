@@ -15,9 +15,7 @@ and last ones. A row view holds rows in table order, cells parted by `|`; its fi
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,32 +23,33 @@ from typing import Any
 
 from hyve import notation, rank
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line, fit
-from hyve.profile import SERIES, SMALL, ColumnView, Profile, free_text, means, profile, shown, structural, told
-from hyve.store import MASK, Datastore, Table, quote
+from hyve.naming import quote
+from hyve.profile import (
+    ENTITIES,
+    SERIES,
+    SMALL,
+    ColumnView,
+    Profile,
+    entity_rank,
+    free_text,
+    is_dimension,
+    is_measure,
+    means,
+    names_entities,
+    profile,
+    told,
+)
+from hyve.rowview import RowView, row_view, show
+from hyve.store import Datastore, Table
 from hyve.tokens import count_tokens
 
-_DETAILED, _ROW_COLUMNS = 12, 14
+_DETAILED = 12
 _MAIN, _ROOMY = 3, 1_200
 """So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 640, 2_560, 10_240)
-_RARE, _PER_TEMPLATE, _IDS = 60, 2, 2
-_USUAL = 0.1
-"""The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
-_CUT = "…"
 _SLACK = 0.04
 """The share of the budget that may stay unused while something is cut."""
-
-
-@dataclass(frozen=True)
-class RowView:
-    """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
-
-    `rank` is the share of the table's weight that the row's line gets.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class _TableView:
             alike = set()
         for place, k in enumerate(k for k in self.ranked if k not in alike):
             priority = weight * 1.3 / (1 + 0.15 * place)
-            most = SMALL if place < 12 or _names_entities(views[k]) else 5
+            most = SMALL if place < 12 or names_entities(views[k]) else 5
             lines.append(Line(i, COLUMNS, k, priority, _column_line(views[k], most), 1))
         for said, label in ((_constant, "constant"), (_empty, "all empty")):
             texts = [text for k in sorted(alike) if (text := said(views[k]))]
@@ -99,7 +98,7 @@ class _TableView:
         if self.rows is not None:
             lines.append(Line(i, ROWS, -1, weight * 1.15, "rowid|" + "|".join(self.rows.columns)))
             for row, share, cells in self.rows.rows:
-                text = f"{row}|" + "|".join(_show(cell, limit) for cell in cells)
+                text = f"{row}|" + "|".join(show(cell, limit) for cell in cells)
                 lines.append(Line(i, ROWS, row, weight * share, text))
         return lines
 
@@ -236,7 +235,7 @@ def _table_view(
     views = found.views
     ranked = tuple(sorted(range(len(views)), key=lambda i: (_column_rank(views[i], table, words), i)))
     averages = tuple(_mean_lines(store, found, ranked, words))
-    return _TableView(index, weight, main, found, ranked, averages, _row_view(store, found, ranked, words, budget))
+    return _TableView(index, weight, main, found, ranked, averages, row_view(store, found, ranked, words, budget))
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -248,48 +247,20 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
         score += 0.5
     if view.identifier:
         score += 2
-    if view.column.name.startswith("resource_") and not _names_entities(view):
+    if view.column.name.startswith("resource_") and not names_entities(view):
         score += 2
     if view.column.name == "line" or (view.column.name == "template" and _once(view)):
         score += 5
     return score - 6 * bool(set(rank.words(view.column.name)).intersection(words))
 
 
-_ENTITIES = (
-    "service",
-    "name",
-    "namespace",
-    "instance",
-    "pod",
-    "host",
-    "metric",
-    "resource",
-    "container",
-    "node",
-    "job",
-)
-
-
-def _entity(view: ColumnView) -> int:
-    """How much a small dimension reads like who or what the rows are about: lower is more."""
-    if view.column.name == SERIES:
-        return -1
-    named = set(rank.words(view.column.name))
-    return next((i for i, word in enumerate(_ENTITIES) if word in named), len(_ENTITIES))
-
-
-def _names_entities(view: ColumnView) -> bool:
-    """Whether a column's few values are who or what the rows are about."""
-    return _is_dimension(view) and _entity(view) < len(_ENTITIES)
-
-
 def _mean_lines(store: Datastore, found: Profile, ranked: Sequence[int], words: Sequence[str]) -> Iterable[str]:
     """`mean of value by service: ...` for the likeliest measures and dimensions."""
     views = [found.views[i] for i in ranked]
-    groups = [view for view in views if _is_dimension(view) and view.distinct * 3 <= view.rows]
-    groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), _entity(view)))
+    groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
+    groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), entity_rank(view)))
     groups = list({view.values: view for view in reversed(groups)}.values())[::-1]  # two columns may say the same
-    measures = [view for view in views if _is_measure(view)]
+    measures = [view for view in views if is_measure(view)]
     for group in groups[:2]:
         parent, label = "", group.column.name
         if label == SERIES:
@@ -299,7 +270,7 @@ def _mean_lines(store: Datastore, found: Profile, ranked: Sequence[int], words: 
             averages = means(store, found.table, label, measure.column, parent)
             if not averages:
                 continue
-            said = ", ".join(f"{_show(name, 40)} {mean:.6g}" for name, mean in averages)
+            said = ", ".join(f"{show(name, 40)} {mean:.6g}" for name, mean in averages)
             yield f"- mean {quote(measure.column.name)} by {by}: {said}"
 
 
@@ -307,31 +278,17 @@ def _series_name(store: Datastore, table: Table) -> tuple[str, str]:
     """The parent table and its column that names the series, or no table and their number."""
     parent = store.catalog.table(table.parent or "")
     texts = [c.name for c in parent.columns if c.type == "VARCHAR" and not c.derived] if parent is not None else []
-    named = [name for name in texts if name == "_key" or set(rank.words(name)).intersection(_ENTITIES)]
+    named = [name for name in texts if name == "_key" or set(rank.words(name)).intersection(ENTITIES)]
     return (table.parent or "", named[0]) if named else ("", SERIES)
-
-
-def _is_dimension(view: ColumnView) -> bool:
-    """Whether a column has few values, all of them known, that can part the rows."""
-    return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
-
-
-def _is_measure(view: ColumnView) -> bool:
-    """Whether averages of a column say anything: no ids, codes, positions, or times."""
-    if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
-        return False
-    if {"port", "pid", "id", "code", "line", "lineno"}.intersection(rank.words(view.column.name)):
-        return False
-    return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)
 
 
 def _example(found: Profile, ranked: Sequence[int]) -> str:
     """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
     views = [found.views[i] for i in ranked]
-    group = next((view for view in views if _is_dimension(view) and view.distinct * 3 <= view.rows), None)
+    group = next((view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows), None)
     if group is None:
         return ""
-    number = next(filter(_is_measure, views), None)
+    number = next(filter(is_measure, views), None)
     label = quote(group.column.name)
     measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
     table = quote(found.table.name)
@@ -339,7 +296,7 @@ def _example(found: Profile, ranked: Sequence[int]) -> str:
 
 
 def _constant(view: ColumnView) -> str:
-    return f"{quote(view.column.name)} = {_show(_only(view))}" if view.distinct else ""
+    return f"{quote(view.column.name)} = {show(_only(view))}" if view.distinct else ""
 
 
 def _empty(view: ColumnView) -> str:
@@ -357,19 +314,19 @@ def _column_line(view: ColumnView, most: int) -> str:
     if view.distinct == 0:
         return f"{head}: all empty"
     if view.distinct == 1:
-        return f"{head} = {_show(_only(view))}{nulls}"
-    span = "" if view.low is None else f"{_show(view.low)}..{_show(view.high)}"
+        return f"{head} = {show(_only(view))}{nulls}"
+    span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"
     mean = "" if view.mean is None or view.column.name == SERIES else f", mean {view.mean:.6g}"
     if view.values and not _once(view):
         counts = {count for _, count in view.values}
         each = f", {counts.pop():,} rows each" if len(counts) == 1 and view.complete else ""
-        named = [_show(value) if each else f"{_show(value)} {count:,}" for value, count in view.values[:most]]
+        named = [show(value) if each else f"{show(value)} {count:,}" for value, count in view.values[:most]]
         more = f", ... ({view.distinct - len(named):,} more)" if view.distinct > len(named) else ""
         return f"{head}: {view.distinct} values{each}{mean}{nulls}: {', '.join(named)}{more}"
     edge = ""
     filled = view.rows - view.nulls
     if len(view.samples) == 5 and filled > 5 and not view.time and view.step is None:
-        first, last = ([_show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
+        first, last = ([show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
         edge = f", in order: {', '.join(first)}, ... ({filled - 5:,} more rows), {', '.join(last)}"
     if not view.numeric and not view.time:
         span = ""
@@ -384,155 +341,6 @@ def _column_line(view: ColumnView, most: int) -> str:
 def _once(view: ColumnView) -> bool:
     """Whether a column's values are long and each stands in one row, so that the rows say it all."""
     return all(count == 1 for _, count in view.values) and any(len(value) > 40 for value, _ in view.values)
-
-
-def _show(value: Any, limit: int = 60) -> str:
-    if value is None:
-        return ""
-    if value == "":
-        return '""'
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = repr(value) if isinstance(value, float) else str(value)
-    text = json.dumps(text, ensure_ascii=False)[1:-1].replace("|", "\\|") if not text.isalnum() else text
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= limit else f"{text[:limit]}…(+{len(text) - limit} chars)"
-
-
-def _row_view(
-    store: Datastore, found: Profile, ranked: Sequence[int], words: Sequence[str], budget: int
-) -> RowView | None:
-    """The rows worth showing, best first."""
-    table, views = found.table, found.views
-    if table.rows <= 1:
-        return None  # the column views say it all
-    keep = [
-        i
-        for i in ranked
-        if (views[i].distinct > 1 or 0 < views[i].nulls < table.rows)
-        and not views[i].identifier
-        and views[i].column.name != "template"  # the text itself is shown
-    ]
-    ids = [i for i in ranked if views[i].identifier][:_IDS]
-    picked = sorted(keep[:_ROW_COLUMNS]) + sorted(ids)
-    if not picked:
-        return None
-    order = _candidates(store, found, words, budget)
-    same_day = {
-        i: view.low[:10] for i, view in enumerate(views) if view.time and view.low and view.low[:10] == view.high[:10]
-    }
-    wanted = ", ".join(map(str, order))
-    fetched = {
-        row[0]: row[1:]
-        for row in store.fetch(
-            f"SELECT rowid, {', '.join(shown(views[i].column) for i in picked)} FROM {quote(table.name)}"
-            f" WHERE rowid IN ({wanted})"
-        )
-    }
-    seen: dict[str, int] = {}
-    rows: list[tuple[int, float, tuple[Any, ...]]] = []
-    for row, share in order.items():
-        usual = share <= _USUAL
-        cells = tuple(
-            _CUT
-            if usual and i in ids and len(picked) > len(ids)
-            else value[11:]
-            if i in same_day and isinstance(value, str)
-            else value
-            for i, value in zip(picked, fetched[row], strict=True)
-        )
-        if not usual:
-            template = re.sub(MASK, "#", "|".join(_show(cell, _CELLS[1]) for cell in cells))
-            seen[template] = seen.get(template, 0) + 1
-            share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8
-        rows.append((row, share, cells))
-    names = (views[i].column.name for i in picked)
-    columns = tuple(f"{name} ({same_day[i]})" if i in same_day else name for i, name in zip(picked, names, strict=True))
-    return RowView(columns, tuple(sorted(rows, key=lambda row: -row[1])))
-
-
-def _candidates(store: Datastore, found: Profile, words: Sequence[str], budget: int) -> dict[int, float]:
-    """Row numbers with the share of the table's weight that each deserves: rare, asked for, first, last, spread."""
-    rows = found.table.rows
-    rare = _rare(store, found)
-    asked = _asked(store, found.table, words)
-    shares: dict[int, float] = {}
-    for place, (row, score) in enumerate(rare):
-        shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
-    for place, row in enumerate(asked):
-        shares[row] = max(shares.get(row, 0.0), 0.9 / (1 + 0.1 * place))
-    for place, row in enumerate((0, rows - 1, 1, rows - 2)):
-        if 0 <= row < rows:
-            shares[row] = max(shares.get(row, 0.0), 0.9 if place < 2 else 0.3)
-    for place, row in enumerate(_spread(rows, budget // 6)):
-        shares.setdefault(row, _USUAL / (1 + place / 1000))
-    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _spread(rows: int, most: int) -> list[int]:
-    """Rows evenly spread over a table, those of a smaller `most` being the first of a larger one (van der Corput)."""
-    if rows <= most:
-        return list(range(rows))
-    found: dict[int, None] = {}
-    for k in range(most):
-        found[int(int(f"{k:032b}"[::-1], 2) / 2**32 * rows)] = None
-    return list(found)
-
-
-def _rare(store: Datastore, found: Profile) -> list[tuple[int, float]]:
-    """(row, surprise) of the rows that stand out, most first."""
-    table, views = found.table, found.views
-    categories: dict[str, dict[str, float]] = {}
-    for view in views:
-        if not view.complete or view.nested or view.rows < 8:
-            continue
-        scores = {value: rank.surprise(view.rows - view.nulls, view.distinct, count) for value, count in view.values}
-        telling = {value: score for value, score in scores.items() if score > 0.7}
-        if telling:
-            categories[quote(view.column.name)] = telling
-    seldom = {
-        quote(view.column.name): rank.surprise(view.rows, 2, view.rows - view.nulls)
-        for view in views
-        if view.rows >= 8 and 0 < view.rows - view.nulls < view.rows // 4
-    }
-    texts = [view for view in views if view.column.type == "VARCHAR" and view.distinct > 12 and not view.identifier]
-    if any(view.column.name == "template" for view in texts):
-        texts = [view for view in texts if view.column.name == "template"]
-    texts = [view for view in texts if not view.complete][:3]
-    series: list[str] = []
-    size = 1
-    for view in sorted(filter(_is_dimension, views), key=lambda view: (_entity(view), view.distinct)):
-        if size * view.distinct * 8 <= table.rows and len(series) < 3:
-            series.append(quote(view.column.name))
-            size *= view.distinct
-    measures = [quote(view.column.name) for view in views if _is_measure(view)][:8]
-    statement = rank.rarity(
-        quote(table.name), categories, seldom, [quote(view.column.name) for view in texts], measures, series, MASK
-    )
-    return [(row, score) for row, score in store.fetch(f"{statement} LIMIT {_RARE}") if score and score > 0.5]
-
-
-def _asked(store: Datastore, table: Table, words: Sequence[str]) -> list[int]:
-    """Rows by BM25 against the question; rows that share no word with it score nothing and are not read."""
-    columns = [quote(c.name) for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)][:40]
-    if not columns or not words:
-        return []
-    text = f"concat_ws(' ', {', '.join(f'{column}::VARCHAR' for column in columns)})"
-    pattern = "|".join(map(_whole_word, words))
-    found = store.fetch(
-        f"SELECT r, s FROM (SELECT rowid AS r, left({text}, 2000) AS s FROM {quote(table.name)}"
-        f" WHERE regexp_matches({text}, '{pattern}', 'i')) ORDER BY"
-        f" len(list_distinct(regexp_extract_all(lower(s), '{pattern.lower()}'))) DESC, r LIMIT 1000"
-    )
-    scores = rank.bm25(words, [text for _, text in found])
-    best = sorted(range(len(found)), key=lambda i: (-scores[i], found[i][0]))
-    return [found[i][0] for i in best[:_RARE] if scores[i] > 0]
-
-
-def _whole_word(word: str) -> str:
-    """A pattern for a word that is no part of a longer one; scripts without blanks have no such bounds."""
-    escaped = re.escape(word).replace("'", "''")
-    return rf"\b{escaped}\b" if word.isascii() else escaped
 
 
 __all__ = ["Excerpt", "RowView", "excerpt", "schema"]
