@@ -231,7 +231,8 @@ class Datastore:
         if root.free_text and data is root.data:
             masked = f"regexp_replace(text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS template"
             found = f"regexp_extract_all(text, '{MASK}') AS variables"
-            selected = f"COLUMNS('^(_row_id|_id|line|text)$'), {masked}, {found}, * EXCLUDE (_row_id, line, text)"
+            first = ", ".join(name for name in arrays if name in ("_id", "_row_id", "line", "text"))
+            selected = f"{first}, {masked}, {found}, * EXCLUDE ({first})"
         self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {selected} FROM _source")
         self._connection.unregister("_source")
         described = self._connection.execute(f"DESCRIBE {quote(name)}").fetchall()

@@ -269,3 +269,24 @@ def test_times_in_text_stand_beside_it(texts: list[str], instants: list[str | No
         wanted = [(f"2024-02-03 {instant}" if instant else None,) for instant in instants]
         assert rows(store, "SELECT t_ts::VARCHAR FROM records") == wanted
         assert same(store.reconstruct(0), value)
+
+
+def test_lines_that_hold_lists_have_one_id() -> None:
+    text = "".join(f'2024-01-01T00:00:0{i}Z INFO got payload="{{\\"a\\":[{{\\"b\\":{i}}}]}}" n={i}\n' for i in range(3))
+    with hyve.Datastore.from_text(text) as store:
+        table = store.catalog.table("lines")
+        assert table is not None
+        assert [column.name for column in table.columns][:6] == [
+            "_id",
+            "_row_id",
+            "line",
+            "text",
+            "template",
+            "variables",
+        ]
+        assert not [column.name for column in table.columns if column.name.startswith("_id_")]
+        assert rows(store, "SELECT l.line, a.b FROM a JOIN lines l ON a.parent_lines = l._id ORDER BY 1") == [
+            (1, 0),
+            (2, 1),
+            (3, 2),
+        ]
