@@ -57,13 +57,14 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What a model sent back. Token counts are None where the service reported none."""
+    """What a model sent back. Token counts are None where the service reported none, `cost` where no price is known."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     model: str = ""
+    cost: float | None = None
 
 
 class Model(Protocol):

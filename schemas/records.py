@@ -134,6 +134,7 @@ class Account(_Part):
     completion: int = 0
     calls: int = Field(default=0, description="Model calls that were answered.")
     model: str = ""
+    cost: float | None = Field(default=None, description="Of all calls, in the currency of the prices that are set.")
     created: int = Field(default=0, description="When the request was made, epoch ms.")
     ms: dict[str, float] = Field(default_factory=dict)
 

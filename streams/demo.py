@@ -42,7 +42,7 @@ from streams.report import POINT_AT_MODEL, analyst_line, show
 from streams.supervisor import Supervisor, stopping_on_signals, worker_command
 from workers import kafka
 from workers.broker import EmbeddedBroker, free_port
-from workers.llm import configured
+from workers.route import configured
 from workers.settings import EMBEDDED, Settings, load
 
 KINDS = ("intake", "store", "llm")

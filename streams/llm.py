@@ -4,7 +4,8 @@ Rules:
 - The answer to every prompt is one `StoreCommand` in the partition of the request record. Where no model
   is configured, or the model fails, or its reply holds nothing usable, the command asks for the rules
   analyst and says why: a model that is down delays no diagnosis.
-- No call outlives the request's deadline.
+- No call outlives the request's deadline. A model bounds itself (its turn and its call); what is waited for here beyond
+  that is only a client that doesn't.
 - Hop 2 offers no tools; what comes back is passed on as hop 2, and the store worker ends the request.
 """
 
@@ -32,8 +33,9 @@ class LlmStage:
     """`process` turns one prompt into one store command. Without a `model` the rules analyst answers."""
 
     def __init__(self, settings: Settings, model: Model | None) -> None:
-        self._settings = settings
         self._model = model
+        # Each model waits for its turn and then for its answer, the fallback after the first one.
+        self._patience = 2 * settings.llm_timeout * (2 if settings.llm_fallback_model else 1)
 
     async def process(self, record: Incoming) -> Sequence[Outgoing]:
         """Asks the model once. `Poison` only where the record is no prompt."""
@@ -49,7 +51,7 @@ class LlmStage:
         model = self._model
         if model is None:
             return _rules(prompt, NO_MODEL)
-        limit = self._settings.llm_timeout
+        limit = self._patience
         if prompt.deadline is not None:
             limit = min(limit, (prompt.deadline - now_ms()) / 1000)
         if limit <= 0:
@@ -83,6 +85,7 @@ def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> Pro
         "completion": account.completion + spoken,
         "calls": account.calls + 1,
         "model": reply.model or name,
+        "cost": account.cost if reply.cost is None else (account.cost or 0.0) + reply.cost,
         "ms": {**account.ms, stage: ms},
     }
     return prompt.model_copy(update={"account": account.model_copy(update=update)})

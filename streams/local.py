@@ -64,7 +64,7 @@ def ask(
     from hyve import stages
     from schemas import DiagnosisResult
     from workers import settings
-    from workers.llm import configured
+    from workers.route import configured
 
     loaded = settings.load()
     client = configured(loaded)

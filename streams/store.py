@@ -197,6 +197,7 @@ class StoreStage:
             diagnosis,
             model="rules" if diagnosis.mode == "rules" else account.model or diagnosis.model,
             calls=account.calls,
+            cost=account.cost,
             tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
             ms=ms,
         )
@@ -214,6 +215,7 @@ class StoreStage:
             "failed",
             why,
             calls=account.calls,
+            cost=account.cost,
             tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
             ms=dict(account.ms),
         )

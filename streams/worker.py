@@ -26,7 +26,7 @@ from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.store import StoreStage
 from workers import kafka
-from workers.llm import configured
+from workers.route import configured
 from workers.pool import StorePool
 from workers.settings import Settings
 

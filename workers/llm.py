@@ -1,4 +1,4 @@
-"""The model's client: OpenAI-compatible chat completions over httpx, as `hyve.reply.Model`.
+"""The model's client: a server that speaks OpenAI's or Anthropic's chat API, over httpx, as `hyve.reply.Model`.
 
 Rules:
 - It talks to the configured host and to no other: no redirects, no proxy or netrc of the environment.
@@ -25,33 +25,26 @@ from typing import Any
 import httpx
 
 from hyve.errors import ModelError
-from hyve.reply import ModelReply, ToolCall
-from workers.settings import Settings
+from hyve.reply import ModelReply
+from workers.dialects import Anthropic, Dialect, OpenAI, error_text, with_tools_in_text
 
 MAX_BODY = 8 << 20
 """Bytes of the largest reply."""
 
-MAX_CALLS = 32
-"""Tool calls of one reply that are looked at."""
+DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}
 
 _AGAIN = frozenset({408, 409, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _LONGEST_PAUSE = 8.0
 
 
-def configured(settings: Settings) -> OpenAIModel | None:
-    """The client that the settings ask for; None where they name no server. ModelError where they can't be used."""
-    if not settings.llm_base_url:
-        return None
-    key = settings.llm_api_key.get_secret_value()
-    return OpenAIModel(settings.llm_base_url, settings.llm_model, key, timeout=settings.llm_timeout)
+class ChatModel:
+    """One model behind one address.
 
-
-class OpenAIModel:
-    """One model behind one OpenAI-compatible address.
-
-    `base_url` may be the host, the `/v1` below it, or the whole `/v1/chat/completions`. `timeout` is in
-    seconds, for a whole `complete`. ModelError (kind "request" or "auth") where the address or the key can't
-    be used at all.
+    `base_url` may be the host, the `/v1` below it, or the whole `/v1/chat/completions` (`/v1/messages`). `api` is a key
+    of DIALECTS; without one the address says it: Anthropic's host, or a path that ends in `/messages`. `timeout` is in
+    seconds, for a whole `complete`. `max_tokens` 0 leaves the length of answers to the server. `settings` is how the
+    names of the variables begin that errors advise to change. ModelError (kind "request" or "auth") where the address
+    or the key can't be used at all.
     """
 
     def __init__(
@@ -60,37 +53,36 @@ class OpenAIModel:
         model: str,
         api_key: str = "",
         *,
+        api: str = "",
         timeout: float = 60.0,
         retries: int = 3,
         pause: float = 0.5,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
+        max_tokens: int = 0,
+        settings: str = "HYVE_LLM",
     ) -> None:
         self.name = model
-        self.url = endpoint(base_url)
+        self._settings = settings
+        self._dialect = DIALECTS[api or _spoken(base_url)]
+        self.url = endpoint(base_url, self._dialect.path, settings)
         key = api_key.strip()
         if not re.fullmatch(r"[\x21-\x7e]*", key):
             raise ModelError(
-                "HYVE_LLM_API_KEY holds characters that no key has (spaces, line ends, non-ASCII); set it again",
+                f"{settings}_API_KEY holds characters that no key has (spaces, line ends, non-ASCII); set it again",
                 "auth",
             )
         self._key = key
         self._timeout = timeout
         self._retries = retries
         self._pause = pause
-        self._options: dict[str, Any] = {}
-        if temperature is not None:
-            self._options["temperature"] = temperature
-        if max_tokens is not None:
-            self._options["max_tokens"] = max_tokens
+        self._max_tokens = max_tokens
         self._native_tools = True
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
-        return f"OpenAIModel({self.name!r} at {self.url.host})"
+        return f"ChatModel({self.name!r} at {self.url.host})"
 
-    async def __aenter__(self) -> OpenAIModel:
+    async def __aenter__(self) -> ChatModel:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -125,7 +117,7 @@ class OpenAIModel:
         while True:
             native = bool(tools) and self._native_tools
             try:
-                return _reply(await self._post(self._body(messages, tools, native)))
+                return self._reply(await self._post(self._body(messages, tools, native)))
             except _ToolsRejected as error:
                 if not native:
                     raise error.failure from None
@@ -144,22 +136,24 @@ class OpenAIModel:
     def _body(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], native: bool
     ) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.name, "messages": list(messages), **self._options}
-        if native:
-            body["tools"] = list(tools)
-        elif tools:
-            body["messages"] = _with_tools_in_text(messages, tools)
-        return body
+        if tools and not native:
+            messages, tools = with_tools_in_text(messages, tools), ()
+        return {"model": self.name, **self._dialect.body(messages, tools, self._max_tokens)}
+
+    def _reply(self, content: bytes) -> ModelReply:
+        try:
+            value = json.loads(content.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            start = content[:60].decode("utf-8", "replace")
+            raise ModelError(f"the reply is not JSON; it starts with {start!r}", "reply") from None
+        return self._dialect.reply(value if isinstance(value, dict) else {})
 
     def _connections(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             # Connections belong to the event loop that opened them.
-            headers = {"accept": "application/json", "user-agent": "hyve"}
-            if self._key:
-                headers["authorization"] = f"Bearer {self._key}"
             self._client = httpx.AsyncClient(
-                headers=headers,
+                headers={"accept": "application/json", "user-agent": "hyve", **self._dialect.headers(self._key)},
                 timeout=httpx.Timeout(self._timeout, connect=min(10.0, self._timeout)),
                 follow_redirects=False,
                 trust_env=False,
@@ -191,7 +185,7 @@ class OpenAIModel:
             raise _TryAgain(
                 ModelError(
                     f"{host} can't be reached ({self._clean(str(error)) or type(error).__name__}); "
-                    "check HYVE_LLM_BASE_URL",
+                    f"check {self._settings}_BASE_URL",
                     "connection",
                 )
             ) from None
@@ -205,7 +199,8 @@ class OpenAIModel:
         said = self._clean(_message(content))
         detail = f": {said}" if said else ""
         if status in (401, 403):
-            what = "rejected HYVE_LLM_API_KEY" if self._key else "wants a key and HYVE_LLM_API_KEY is not set"
+            name = f"{self._settings}_API_KEY"
+            what = f"rejected {name}" if self._key else f"wants a key and {name} is not set"
             return ModelError(f"{host} {what} (status {status}); set a key that it accepts{detail}", "auth")
         if status in _AGAIN or status >= 500:
             kind = "rate" if status == 429 else "timeout" if status == 408 else "server"
@@ -215,11 +210,11 @@ class OpenAIModel:
             return failure if "insufficient_quota" in said else _TryAgain(failure)
         if 300 <= status < 400:
             return ModelError(
-                f"{host} redirects (status {status}); set HYVE_LLM_BASE_URL to the final address", "request"
+                f"{host} redirects (status {status}); set {self._settings}_BASE_URL to the final address", "request"
             )
         failure = ModelError(
-            f"{host} rejected the request (status {status}); check HYVE_LLM_BASE_URL and HYVE_LLM_MODEL "
-            f"({self.name}){detail}",
+            f"{host} rejected the request (status {status}); check {self._settings}_BASE_URL and "
+            f"{self._settings}_MODEL ({self.name}){detail}",
             "request",
         )
         if status in (400, 404, 422, 501) and re.search(r"\btools?\b|tool_choice|function.?call", said, re.I):
@@ -245,20 +240,28 @@ class _ToolsRejected(Exception):
         self.failure = failure
 
 
-def endpoint(base_url: str) -> httpx.URL:
-    """The address of chat completions below `base_url`: the host alone gets `/v1`, any other path is kept."""
+def _spoken(base_url: str) -> str:
+    """The dialect that an address tells of by itself."""
+    address = base_url.strip().rstrip("/").lower()
+    host = address.partition("://")[2].partition("/")[0].partition(":")[0]
+    return "anthropic" if host == "api.anthropic.com" or address.endswith(Anthropic.path) else "openai"
+
+
+def endpoint(base_url: str, path: str = OpenAI.path, settings: str = "HYVE_LLM") -> httpx.URL:
+    """The address of `path` below `base_url`: the host alone gets `/v1`, any other path is kept."""
+    name = f"{settings}_BASE_URL"
     try:
         url = httpx.URL(base_url.strip())
     except (httpx.InvalidURL, TypeError, ValueError):
-        raise ModelError("HYVE_LLM_BASE_URL is no URL; write it as https://host/v1", "request") from None
+        raise ModelError(f"{name} is no URL; write it as https://host/v1", "request") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise ModelError("HYVE_LLM_BASE_URL must start with http:// or https:// and name a host", "request")
+        raise ModelError(f"{name} must start with http:// or https:// and name a host", "request")
     if url.userinfo:
-        raise ModelError("HYVE_LLM_BASE_URL holds a user or password; use HYVE_LLM_API_KEY instead", "request")
-    path = url.path.rstrip("/")
-    if not path.endswith("/chat/completions"):
-        path = (path or "/v1") + "/chat/completions"
-    return url.copy_with(path=path, fragment=None)
+        raise ModelError(f"{name} holds a user or password; use {settings}_API_KEY instead", "request")
+    given = url.path.rstrip("/")
+    if not given.endswith(path):
+        given = (given or "/v1") + path
+    return url.copy_with(path=given, fragment=None)
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes:
@@ -287,103 +290,10 @@ def _retry_after(headers: httpx.Headers) -> float | None:
 
 
 def _message(content: bytes) -> str:
-    """What an error body says: `error.message`, `error`, `message` or `detail`, else its first words."""
+    """What an error body says, else its first words."""
     text = content.decode("utf-8", "replace")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return text if not text.lstrip().startswith("<") else ""
-    if not isinstance(value, dict):
-        return ""
-    error = value.get("error", value)
-    if isinstance(error, dict):
-        parts = [error.get(key) for key in ("message", "code", "detail")]
-        return " ".join(str(part) for part in parts if isinstance(part, (str, int)))
-    return str(error)
-
-
-def _reply(content: bytes) -> ModelReply:
-    """A chat completion's first choice. ModelError("reply") where the body is none."""
-    try:
-        value = json.loads(content.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        start = content[:60].decode("utf-8", "replace")
-        raise ModelError(f"the reply is not JSON; it starts with {start!r}", "reply") from None
-    choices = value.get("choices") if isinstance(value, dict) else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    if not isinstance(value, dict) or not isinstance(first, dict) or not isinstance(message, dict):
-        said = _message(content) if isinstance(value, dict) and "error" in value else ""
-        raise ModelError(f"the reply has no choices[0].message{': ' + said[:200] if said else ''}", "reply")
-    text, calls = _content(message)
-    if not text and not calls and first.get("finish_reason") == "length":
-        raise ModelError("the reply was cut at the model's token limit before it said anything", "reply")
-    usage = value.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    model = value.get("model")
-    return ModelReply(
-        text=text,
-        tool_calls=calls,
-        prompt_tokens=_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
-        completion_tokens=_count(usage.get("completion_tokens", usage.get("output_tokens"))),
-        model=model[:200] if isinstance(model, str) else "",
-    )
-
-
-def _content(message: Mapping[str, Any]) -> tuple[str, tuple[ToolCall, ...]]:
-    """Text and calls of a message: content is a text or parts, calls are `tool_calls`, `function_call` or parts."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    texts = [content] if isinstance(content, str) else []
-    given: list[tuple[Any, Any, Any]] = []
-    for part in parts:
-        if not isinstance(part, dict):
-            continue
-        if isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif part.get("type") == "tool_use":
-            given.append((part.get("id"), part.get("name"), part.get("input")))
-    if not texts and isinstance(message.get("refusal"), str):
-        texts.append(message["refusal"])
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            given.append((call.get("id"), function.get("name"), function.get("arguments")))
-    legacy = message.get("function_call")
-    if not given and isinstance(legacy, dict):
-        given.append((None, legacy.get("name"), legacy.get("arguments")))
-    made = []
-    for number, (identity, name, arguments) in enumerate(given[:MAX_CALLS]):
-        if isinstance(name, str) and name:
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-            identity = identity if isinstance(identity, str) and identity else f"call_{number}"
-            made.append(ToolCall(_utf8(identity)[:200], _utf8(name)[:200], _utf8(text)))
-    return _utf8("".join(texts)), tuple(made)
-
-
-def _utf8(text: str) -> str:
-    """`text` without lone surrogates, which JSON can escape but UTF-8 can't carry."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _with_tools_in_text(
-    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """The messages with the tools in the first system message, for a server that takes no `tools`."""
-    functions = [tool.get("function", tool) for tool in tools]
-    text = (
-        "To call a tool, reply with nothing but one JSON object "
-        '{"name": <tool>, "arguments": {...}}. The tools:\n'
-        + "\n".join(json.dumps(function, ensure_ascii=False) for function in functions)
-    )
-    changed = [dict(message) for message in messages]
-    for message in changed:
-        if message.get("role") == "system" and isinstance(message.get("content"), str):
-            message["content"] = f"{message['content']}\n\n{text}"
-            return list(changed)
-    return [{"role": "system", "content": text}, *changed]
+    return error_text(value) if isinstance(value, dict) else ""

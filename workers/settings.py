@@ -7,6 +7,7 @@ half of the rebalance timeout, so `workers.broker` gives its workers short ones 
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any, Final
 
@@ -41,10 +42,25 @@ class Settings(BaseSettings):
     batch: int = Field(default=16, ge=1, le=1000, description="Records that one agent works on at a time.")
     raw_batch: int = Field(default=64, ge=1, le=5000, description="Raw records that the intake works on at a time.")
 
-    llm_base_url: str = Field(default="", description="OpenAI-compatible server, such as https://host/v1.")
+    llm_base_url: str = Field(default="", description="OpenAI- or Anthropic-compatible server, as https://host/v1.")
     llm_model: str = ""
     llm_api_key: SecretStr = SecretStr("")
-    llm_timeout: float = Field(default=60.0, gt=0)
+    llm_api: str = Field(default="", pattern=r"^(openai|anthropic)?$", description="Empty: the address says it.")
+    llm_timeout: float = Field(
+        default=60.0, gt=0, description="Longest that one model may take, and wait for its turn."
+    )
+    llm_max_tokens: int = Field(default=0, ge=0, le=1_000_000, description="Most tokens of an answer; 0: the server's.")
+    llm_concurrency: int = Field(default=64, ge=1, le=10_000, description="Calls in flight, of each model and process.")
+    llm_requests_per_minute: int = Field(default=0, ge=0, description="0: no limit. Of each model and process.")
+    llm_tokens_per_minute: int = Field(default=0, ge=0, description="0: no limit. Prompt and longest answer count.")
+    llm_breaker_failures: int = Field(default=5, ge=1, description="Failures in a row after which a model rests.")
+    llm_breaker_rest: float = Field(default=30.0, gt=0, le=3600)
+    llm_fallback_model: str = Field(default="", description="Asked where the first model fails.")
+    llm_fallback_base_url: str = Field(default="", description="Empty: the first model's server.")
+    llm_fallback_api_key: SecretStr = SecretStr("")
+    llm_fallback_api: str = Field(default="", pattern=r"^(openai|anthropic)?$")
+    llm_prices: str = Field(default="", description="Of a million tokens asked and answered, as 3/15; for `cost`.")
+    llm_fallback_prices: str = ""
 
     budget: int = Field(default=4000, ge=200, le=1_000_000, description="Tokens of the first prompt.")
     follow_up_budget: int = Field(default=2000, ge=200, le=1_000_000, description="Tokens of the second prompt.")
@@ -68,12 +84,19 @@ class Settings(BaseSettings):
     metrics_port: int = Field(default=-1, ge=-1, le=65535, description="-1: 9464 intake, 9465 store, 9466 llm.")
     log_level: str = Field(default="INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
 
-    @field_validator("llm_base_url")
+    @field_validator("llm_base_url", "llm_fallback_base_url")
     @classmethod
     def _http(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
         return value.rstrip("/")
+
+    @field_validator("llm_prices", "llm_fallback_prices")
+    @classmethod
+    def _prices(cls, value: str) -> str:
+        if value and not re.fullmatch(r"\d{1,9}(\.\d{1,9})?/\d{1,9}(\.\d{1,9})?", value):
+            raise ValueError(f"{value!r} is not INPUT/OUTPUT, such as 3/15")
+        return value
 
     @field_validator("bootstrap_servers")
     @classmethod
@@ -88,6 +111,10 @@ class Settings(BaseSettings):
     def _whole(self) -> Settings:
         if self.llm_base_url and not self.llm_model:
             raise ValueError("HYVE_LLM_BASE_URL is set but HYVE_LLM_MODEL is not: name the model to ask")
+        if (self.llm_fallback_model or self.llm_fallback_base_url) and not self.llm_base_url:
+            raise ValueError("HYVE_LLM_FALLBACK_* is set but HYVE_LLM_BASE_URL is not: name the first model")
+        if self.llm_fallback_base_url and not self.llm_fallback_model:
+            raise ValueError("HYVE_LLM_FALLBACK_BASE_URL is set but HYVE_LLM_FALLBACK_MODEL is not: name the model")
         if self.heartbeat_interval * 2 > self.session_timeout:
             raise ValueError("HYVE_HEARTBEAT_INTERVAL must be at most half of HYVE_SESSION_TIMEOUT")
         return self

@@ -22,7 +22,7 @@ import pytest
 from hyve.errors import ModelError
 from hyve.reply import TOOLS, Query, decide
 from tests.scripted_llm import ScriptedLLM, completion
-from workers.llm import MAX_BODY, OpenAIModel, endpoint
+from workers.llm import MAX_BODY, ChatModel, endpoint
 
 KEY = "sk-very-secret-0123456789"
 MESSAGES = [{"role": "system", "content": "You diagnose."}, {"role": "user", "content": "Why? ☃"}]
@@ -30,8 +30,8 @@ FAST = {"pause": 0.01}
 OK = {"text": "fine"}
 
 
-def model(server: ScriptedLLM, **options: Any) -> OpenAIModel:
-    return OpenAIModel(server.url, "m-1", KEY, **{"timeout": 5.0, **FAST, **options})
+def model(server: ScriptedLLM, **options: Any) -> ChatModel:
+    return ChatModel(server.url, "m-1", KEY, **{"timeout": 5.0, **FAST, **options})
 
 
 async def ask(server: ScriptedLLM, tools: Sequence[dict[str, Any]] = (), **options: Any) -> Any:
@@ -51,7 +51,7 @@ async def test_what_is_sent_and_what_comes_back() -> None:
     with ScriptedLLM(
         [{"text": "hello", "model": "m-1-2024", "usage": {"prompt_tokens": 7, "completion_tokens": 3}}]
     ) as s:
-        reply = await ask(s, TOOLS, temperature=0.0, max_tokens=50)
+        reply = await ask(s, TOOLS, max_tokens=50)
     assert (reply.text, reply.tool_calls, reply.model) == ("hello", (), "m-1-2024")
     assert (reply.prompt_tokens, reply.completion_tokens) == (7, 3)
     (request,) = s.requests
@@ -61,7 +61,6 @@ async def test_what_is_sent_and_what_comes_back() -> None:
     assert request.body == {
         "model": "m-1",
         "messages": MESSAGES,
-        "temperature": 0.0,
         "max_tokens": 50,
         "tools": list(TOOLS),
     }
@@ -69,7 +68,7 @@ async def test_what_is_sent_and_what_comes_back() -> None:
 
 async def test_without_tools_and_key_neither_is_sent() -> None:
     with ScriptedLLM([OK]) as s:
-        async with OpenAIModel(s.url, "m-1") as client:
+        async with ChatModel(s.url, "m-1") as client:
             assert (await client.complete(MESSAGES, ())).text == "fine"
     assert "authorization" not in s.requests[0].headers
     assert s.requests[0].body == {"model": "m-1", "messages": MESSAGES}
@@ -125,7 +124,7 @@ async def test_a_rejected_key_names_its_setting_and_is_not_tried_again(status: i
 
 async def test_a_missing_key_says_so() -> None:
     with ScriptedLLM([{"status": 401}]) as s:
-        async with OpenAIModel(s.url, "m-1") as client:
+        async with ChatModel(s.url, "m-1") as client:
             with pytest.raises(ModelError, match="HYVE_LLM_API_KEY is not set") as caught:
                 await client.complete(MESSAGES, ())
     assert caught.value.kind == "auth"
@@ -199,7 +198,7 @@ async def test_silence_ends_at_the_timeout() -> None:
 async def test_nobody_listening_is_a_connection_error_that_names_the_setting() -> None:
     with ScriptedLLM([]) as s:
         url = s.url
-    async with OpenAIModel(url, "m-1", KEY, timeout=5, retries=1, pause=0.01) as client:
+    async with ChatModel(url, "m-1", KEY, timeout=5, retries=1, pause=0.01) as client:
         with pytest.raises(ModelError, match=r"127\.0\.0\.1 can't be reached.*HYVE_LLM_BASE_URL") as caught:
             await client.complete(MESSAGES, ())
     assert caught.value.kind == "connection"
@@ -300,7 +299,7 @@ async def test_the_key_is_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture
     with ScriptedLLM([OK]) as s:
         client = model(s)
         await client.complete(MESSAGES, ())
-        assert repr(client) == "OpenAIModel('m-1' at 127.0.0.1)"
+        assert repr(client) == "ChatModel('m-1' at 127.0.0.1)"
         assert KEY not in repr(client) + str(client) + caplog.text
         await client.aclose()
 
@@ -335,7 +334,7 @@ def test_base_urls_in_every_spelling(base: str, url: str) -> None:
 )
 def test_settings_that_can_not_work_are_refused_at_once(base: str, key: str, kind: str, says: str) -> None:
     with pytest.raises(ModelError, match=says) as caught:
-        OpenAIModel(base, "m-1", key)
+        ChatModel(base, "m-1", key)
     assert caught.value.kind == kind
     assert "pass" not in str(caught.value).replace("password", "")
 
@@ -355,7 +354,7 @@ def test_the_scripted_server_runs_as_a_process_of_its_own(tmp_path: Path) -> Non
         url = process.stdout.readline().strip()
 
         async def talk() -> list[str]:
-            async with OpenAIModel(url, "m-1", timeout=5) as client:
+            async with ChatModel(url, "m-1", timeout=5) as client:
                 return [(await client.complete(MESSAGES, ())).text for _ in range(3)]
 
         assert asyncio.run(talk()) == ["one", "two", "two"]

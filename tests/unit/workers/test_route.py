@@ -1,0 +1,246 @@
+"""Limits, breaker and fallback around models that fail on command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyve.errors import HyveError, ModelError
+from hyve.reply import ModelReply
+from tests.scripted_llm import ScriptedLLM
+from workers.route import Breaker, Limited, Route, configured
+from workers.settings import Settings, load
+
+MESSAGES = [{"role": "user", "content": "Why?"}]
+DOWN = ModelError("m failed (status 500)", "server")
+
+
+class Fake:
+    """Answers with what the queue holds: an error is raised, a text is said, a callable is awaited."""
+
+    def __init__(self, *queue: Any, name: str = "m") -> None:
+        self.name = name
+        self.queue = list(queue)
+        self.asked = self.flying = self.most = 0
+
+    async def complete(self, messages: Any, tools: Any) -> ModelReply:
+        self.asked += 1
+        self.flying += 1
+        self.most = max(self.most, self.flying)
+        try:
+            step = self.queue.pop(0) if len(self.queue) > 1 else self.queue[0]
+            if callable(step):
+                step = await step()
+            if isinstance(step, ModelError):
+                raise step
+            return step if isinstance(step, ModelReply) else ModelReply(step)
+        finally:
+            self.flying -= 1
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def failing(model: Any) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.complete(MESSAGES, ())
+    return caught.value
+
+
+async def test_no_more_calls_in_flight_than_allowed() -> None:
+    fake = Fake(lambda: asyncio.sleep(0.005, "ok"))
+    model = Limited(fake, concurrency=3)
+    replies = await asyncio.gather(*(model.complete(MESSAGES, ()) for _ in range(20)))
+    assert [reply.text for reply in replies] == ["ok"] * 20
+    assert fake.most == 3
+
+
+async def test_no_more_calls_a_minute_than_allowed() -> None:
+    fake = Fake("ok")
+    model = Limited(fake, requests_per_minute=2, patience=0.05)
+    assert (await model.complete(MESSAGES, ())).text == "ok"
+    assert (await model.complete(MESSAGES, ())).text == "ok"
+    error = await failing(model)
+    assert error.kind == "rate"
+    assert "HYVE_LLM_REQUESTS_PER_MINUTE" in str(error)
+    assert fake.asked == 2  # the third was never sent
+
+
+async def test_tokens_of_prompt_and_longest_answer_count() -> None:
+    fake = Fake("ok")
+    model = Limited(fake, tokens_per_minute=1000, max_tokens=400, patience=0.05)
+    for _ in range(2):
+        await model.complete(MESSAGES, ())  # about 12 + 400 each
+    assert (await failing(model)).kind == "rate"
+    one = Limited(fake, tokens_per_minute=100, max_tokens=400, patience=0.05)
+    assert (await one.complete(MESSAGES, ())).text == "ok"  # more than a minute's share goes alone
+    assert (await failing(one)).kind == "rate"
+
+
+async def test_a_call_without_a_turn_fails_and_the_turn_comes_back() -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> str:
+        await gate.wait()
+        return "late"
+
+    fake = Fake(wait)
+    model = Limited(fake, concurrency=1, patience=0.05)
+    first = asyncio.create_task(model.complete(MESSAGES, ()))
+    await asyncio.sleep(0)
+    assert "HYVE_LLM_CONCURRENCY" in str(await failing(model))
+    gate.set()
+    assert (await first).text == "late"
+    assert (await model.complete(MESSAGES, ())).text == "late"
+
+
+async def test_the_breaker_opens_rests_and_lets_one_call_try() -> None:
+    clock = Clock()
+    fake = Fake(DOWN, DOWN, DOWN, "back")
+    model = Limited(fake, breaker=Breaker(3, 30.0, clock))
+    for _ in range(3):
+        await failing(model)
+    error = await failing(model)
+    assert "not asked for another 30 s" in str(error)
+    assert fake.asked == 3
+    clock.now += 29
+    assert "another 1 s" in str(await failing(model))
+    clock.now += 1
+    assert (await model.complete(MESSAGES, ())).text == "back"
+    assert (await model.complete(MESSAGES, ())).text == "back"
+    assert fake.asked == 5
+
+
+async def test_while_one_call_tries_the_others_are_refused_and_a_failure_opens_again() -> None:
+    clock = Clock()
+    gate = asyncio.Event()
+
+    async def slow() -> Any:
+        await gate.wait()
+        return DOWN
+
+    fake = Fake(DOWN, slow)
+    model = Limited(fake, breaker=Breaker(1, 10.0, clock))
+    await failing(model)
+    clock.now += 10
+    trying = asyncio.create_task(failing(model))
+    await asyncio.sleep(0)
+    assert "not asked" in str(await failing(model))
+    gate.set()
+    assert str(await trying) == str(DOWN)
+    assert "not asked for another 10 s" in str(await failing(model))
+    assert fake.asked == 2
+
+
+async def test_a_try_that_is_cancelled_leaves_room_for_the_next() -> None:
+    clock = Clock()
+    fake = Fake(DOWN, lambda: asyncio.sleep(60), "back")
+    model = Limited(fake, breaker=Breaker(1, 10.0, clock))
+    await failing(model)
+    clock.now += 10
+    trying = asyncio.create_task(model.complete(MESSAGES, ()))
+    await asyncio.sleep(0)
+    trying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trying
+    assert (await model.complete(MESSAGES, ())).text == "back"
+
+
+async def test_what_is_not_the_servers_fault_opens_nothing() -> None:
+    fake = Fake(DOWN, ModelError("bad", "request"), DOWN, ModelError("odd", "reply"), DOWN, "fine")
+    model = Limited(fake, breaker=Breaker(2, 30.0, Clock()))
+    for _ in range(5):
+        await failing(model)
+    assert (await model.complete(MESSAGES, ())).text == "fine"
+
+
+async def test_a_retry_after_lengthens_the_rest() -> None:
+    clock = Clock()
+    fake = Fake(ModelError("no capacity", "rate", 120.0))
+    model = Limited(fake, breaker=Breaker(1, 30.0, clock))
+    await failing(model)
+    clock.now += 119
+    assert "another 1 s" in str(await failing(model))
+
+
+@pytest.mark.parametrize("kind", ["auth", "rate", "server", "timeout", "connection", "request", "reply"])
+async def test_the_next_model_stands_in_for_every_kind_of_failure(kind: Any) -> None:
+    first, second = Fake(ModelError("broken", kind), name="a"), Fake("from b", name="b")
+    route = Route([first, second])
+    assert route.name == "a"
+    assert (await route.complete(MESSAGES, ())).text == "from b"
+
+
+async def test_where_all_fail_each_is_told_and_the_first_ones_kind_counts() -> None:
+    route = Route([Fake(ModelError("a is wrong", "auth")), Fake(ModelError("b is down", "server"))])
+    error = await failing(route)
+    assert (str(error), error.kind) == ("a is wrong; then b is down", "auth")
+
+
+async def test_costs_are_those_of_the_model_that_answered() -> None:
+    told = ModelReply("ok", prompt_tokens=1_000_000, completion_tokens=100_000)
+    first = Limited(Fake(DOWN), prices=(1.0, 1.0))
+    second = Limited(Fake(told), prices=(3.0, 15.0))
+    assert (await Route([first, second]).complete(MESSAGES, ())).cost == pytest.approx(4.5)
+    counted = await Limited(Fake("four words are here"), prices=(0.0, 1e6)).complete(MESSAGES, ())
+    assert counted.cost == 4.0
+    assert (await Limited(Fake(told)).complete(MESSAGES, ())).cost is None
+
+
+def settings(**given: Any) -> Settings:
+    return load(llm_base_url="http://127.0.0.1:9/v1", llm_model="m", **given)
+
+
+def test_nothing_is_configured_by_default() -> None:
+    assert configured(load()) is None
+
+
+async def test_a_fallback_on_the_same_server_uses_its_key() -> None:
+    with ScriptedLLM([{"status": 400, "body": "no such model"}, {"text": "fine"}]) as server:
+        given = {"llm_base_url": server.url, "llm_model": "a", "llm_api_key": "k", "llm_fallback_model": "b"}
+        route = configured(load(**given))
+        assert route is not None
+        assert (await route.complete(MESSAGES, ())).text == "fine"
+    assert [(r.body["model"], r.headers["authorization"]) for r in server.requests] == [
+        ("a", "Bearer k"),
+        ("b", "Bearer k"),
+    ]
+
+
+async def test_a_fallback_elsewhere_never_sees_the_first_key() -> None:
+    with ScriptedLLM([{"status": 403}]) as one, ScriptedLLM([{"text": "fine"}]) as other:
+        route = configured(
+            load(
+                llm_base_url=one.url,
+                llm_model="a",
+                llm_api_key="k",
+                llm_fallback_model="b",
+                llm_fallback_base_url=other.url,
+            )
+        )
+        assert route is not None
+        assert (await route.complete(MESSAGES, ())).text == "fine"
+    assert "authorization" not in other.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: settings(llm_prices="3"), "HYVE_LLM_PRICES: '3' is not INPUT/OUTPUT"),
+        (lambda: settings(llm_fallback_base_url="http://x"), "name the model"),
+        (lambda: load(llm_fallback_model="b"), "name the first model"),
+        (lambda: settings(llm_api="gemini"), "HYVE_LLM_API"),
+    ],
+)
+def test_settings_that_do_not_fit_are_told(make: Callable[[], Settings], said: str) -> None:
+    with pytest.raises(HyveError, match="bad settings") as caught:
+        make()
+    assert said in str(caught.value)

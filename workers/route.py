@@ -1,0 +1,230 @@
+"""Which model is asked, and when: limits of each model, its circuit breaker, and the one that stands in for it.
+
+Rules:
+- A model has at most `concurrency` calls in flight, and starts no more calls and tokens in a minute than it may. Tokens
+  are counted as servers do: those of the prompt and the most that the answer may have. Limits hold for one process.
+- A call that gets no turn within `patience` fails as "rate"; it was never sent.
+- After `failures` calls in a row that the server failed (no capacity, errors, silence), the breaker is open: the model
+  isn't asked for `rest` seconds, or for as long as its Retry-After says. Then one call tries it; until that one's
+  outcome is known all others are refused.
+- Where a model fails, the next one is asked, whatever the failure was: a wrong key or a reply that can't be read too.
+  If all fail, the error is the first model's, with the others' beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aiolimiter import AsyncLimiter
+
+from hyve.errors import ModelError
+from hyve.reply import Model, ModelReply
+from hyve.tokens import count_tokens
+from workers.llm import ChatModel
+from workers.settings import Settings
+
+log = logging.getLogger("hyve")
+
+Messages = Sequence[Mapping[str, Any]]
+
+_OUTPUT = 1_000
+"""Tokens that an answer of no set limit is taken for."""
+
+_SERVERS_FAULT = frozenset({"rate", "server", "timeout", "connection"})
+_LONGEST_REST = 3_600.0
+
+
+class Breaker:
+    """Counts a server's failures in a row. `clock` gives seconds."""
+
+    def __init__(self, failures: int, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._failures, self._rest, self._clock = failures, rest, clock
+        self._met = 0
+        self._until = 0.0
+        self._trying = False
+
+    @property
+    def left(self) -> float:
+        """Seconds for which the model isn't to be asked; 0 where it may be."""
+        if self._met < self._failures:
+            return 0.0
+        left = max(0.0, self._until - self._clock())
+        return left or (self._rest if self._trying else 0.0)
+
+    def begin(self) -> None:
+        """A call is made. Where the breaker was open, it is the one that tries whether the server is back."""
+        self._trying = self._met >= self._failures
+
+    def end(self, error: ModelError | None) -> None:
+        """What came of a call. Errors that are not the server's fault show that it answers."""
+        self._trying = False
+        if error is None or error.kind not in _SERVERS_FAULT:
+            self._met = 0
+            return
+        self._met += 1
+        if self._met >= self._failures:
+            rest = self._rest if error.retry_after is None else max(self._rest, error.retry_after)
+            self._until = self._clock() + min(rest, _LONGEST_REST)
+
+    def abandon(self) -> None:
+        """A call was given up by the caller: nothing is known of the server."""
+        self._trying = False
+
+
+class Limited:
+    """A model behind its limits and its breaker.
+
+    A limit of 0 is none; `patience` is in seconds, `prices` are of a million tokens asked and answered.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        concurrency: int = 64,
+        requests_per_minute: int = 0,
+        tokens_per_minute: int = 0,
+        max_tokens: int = 0,
+        patience: float = 60.0,
+        prices: tuple[float, float] | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.name = model.name
+        self._model = model
+        self._turns = asyncio.Semaphore(concurrency)
+        self._requests = AsyncLimiter(requests_per_minute, 60) if requests_per_minute else None
+        self._tokens = AsyncLimiter(tokens_per_minute, 60) if tokens_per_minute else None
+        self._output = max_tokens or _OUTPUT
+        self._patience = patience
+        self._prices = prices
+        self._breaker = breaker or Breaker(5, 30.0)
+
+    async def complete(self, messages: Messages, tools: Messages) -> ModelReply:
+        """The model's reply. ModelError at once where the breaker is open, or without a turn within the patience."""
+        self._check()
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise self._no_turn("HYVE_LLM_CONCURRENCY") from None
+        try:
+            await self._pass(messages, tools)
+            self._check()  # it may have opened while this call waited
+            return await self._ask(messages, tools)
+        finally:
+            self._turns.release()
+
+    def _check(self) -> None:
+        if (left := self._breaker.left) > 0:
+            raise ModelError(
+                f"{self.name} failed several times in a row and is not asked for another {left:.0f} s", "server", left
+            )
+
+    async def _pass(self, messages: Messages, tools: Messages) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                if self._requests is not None:
+                    await self._requests.acquire()
+                if self._tokens is not None:
+                    needed = _tokens((*messages, *tools)) + self._output
+                    await self._tokens.acquire(min(needed, self._tokens.max_rate))
+        except TimeoutError:
+            raise self._no_turn("HYVE_LLM_REQUESTS_PER_MINUTE or HYVE_LLM_TOKENS_PER_MINUTE") from None
+
+    async def _ask(self, messages: Messages, tools: Messages) -> ModelReply:
+        self._breaker.begin()
+        try:
+            reply = await self._model.complete(messages, tools)
+        except ModelError as error:
+            self._breaker.end(error)
+            raise
+        except BaseException:
+            self._breaker.abandon()
+            raise
+        self._breaker.end(None)
+        if self._prices is None or reply.cost is not None:
+            return reply
+        asked, answered = reply.prompt_tokens, reply.completion_tokens
+        asked = _tokens((*messages, *tools)) if asked is None else asked
+        answered = _tokens((reply.text, *reply.tool_calls)) if answered is None else answered
+        return replace(reply, cost=(asked * self._prices[0] + answered * self._prices[1]) / 1e6)
+
+    def _no_turn(self, names: str) -> ModelError:
+        return ModelError(f"{self.name}: no turn within {self._patience:g} s; raise {names}", "rate")
+
+
+def _tokens(parts: Iterable[Any]) -> int:
+    return sum(count_tokens(part if isinstance(part, str) else str(part)) for part in parts)
+
+
+class Route:
+    """Models in the order in which they are asked, as one."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        self._models = tuple(models)
+        self.name = self._models[0].name
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    async def complete(self, messages: Messages, tools: Messages) -> ModelReply:
+        """The reply of the first model that gives one. ModelError where none does."""
+        met: list[ModelError] = []
+        for model in self._models:
+            try:
+                return await model.complete(messages, tools)
+            except ModelError as error:
+                met.append(error)
+                if len(met) < len(self._models):
+                    log.warning("llm: %s: the next model is asked", error)
+        first, *others = met
+        said = "".join(f"; then {error}" for error in others)
+        raise ModelError(f"{first}{said}", first.kind, first.retry_after)
+
+
+def configured(settings: Settings) -> Route | None:
+    """The models that the settings name, or None. ModelError where an address or a key can't be used."""
+    if not settings.llm_base_url:
+        return None
+    key = settings.llm_api_key.get_secret_value()
+    first = ChatModel(
+        settings.llm_base_url,
+        settings.llm_model,
+        key,
+        api=settings.llm_api,
+        timeout=settings.llm_timeout,
+        max_tokens=settings.llm_max_tokens,
+    )
+    models = [_limited(first, settings, settings.llm_prices)]
+    if settings.llm_fallback_model:
+        same = not settings.llm_fallback_base_url
+        second = ChatModel(
+            settings.llm_base_url if same else settings.llm_fallback_base_url,
+            settings.llm_fallback_model,
+            settings.llm_fallback_api_key.get_secret_value() or (key if same else ""),
+            api=settings.llm_fallback_api or (settings.llm_api if same else ""),
+            timeout=settings.llm_timeout,
+            max_tokens=settings.llm_max_tokens,
+            settings="HYVE_LLM_FALLBACK",
+        )
+        models.append(_limited(second, settings, settings.llm_fallback_prices))
+    return Route(models)
+
+
+def _limited(model: Model, settings: Settings, prices: str) -> Limited:
+    asked, _, answered = prices.partition("/")
+    return Limited(
+        model,
+        concurrency=settings.llm_concurrency,
+        requests_per_minute=settings.llm_requests_per_minute,
+        tokens_per_minute=settings.llm_tokens_per_minute,
+        max_tokens=settings.llm_max_tokens,
+        patience=settings.llm_timeout,
+        prices=(float(asked), float(answered)) if prices else None,
+        breaker=Breaker(settings.llm_breaker_failures, settings.llm_breaker_rest),
+    )
