@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 worker_app = typer.Typer(help="Run one worker of the pipeline (settings: HYVE_* variables).", no_args_is_help=True)
+letters_app = typer.Typer(help="What could not be processed: list it, look at it, send it again.", no_args_is_help=True)
 topics_app = typer.Typer(help="Create or list the pipeline's topics.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure HYVE on this machine.", no_args_is_help=True)
 
@@ -36,6 +37,7 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 app.add_typer(worker_app, name="worker")
 app.add_typer(topics_app, name="topics")
+app.add_typer(letters_app, name="deadletters")
 app.add_typer(bench_app, name="bench")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -117,6 +119,72 @@ def topics_list(json_: Json = False) -> None:
         typer.echo(f"no topics of HYVE at {loaded.bootstrap_servers}; `hyve topics create` makes them")
     for name, partitions in found.items():
         typer.echo(f"{name:<24} {partitions} partitions")
+
+
+Hours = Annotated[float, typer.Option("--hours", min=0.01, max=24 * 31, help="How far back to look.")]
+Stage = Annotated[str, typer.Option("--stage", help="Only what this stage gave up (intake, prepare, model, ...).")]
+Of = Annotated[str, typer.Option("--topic", help="Only records of this topic.")]
+
+
+@letters_app.command("list")
+def deadletters_list(hours: Hours = 24.0, stage: Stage = "", topic: Of = "", json_: Json = False) -> None:
+    """List dead letters: when, which record, which stage, why."""
+    from rich.console import Console
+
+    from streams import deadletters
+    from workers import settings
+
+    found = sorted(deadletters.find(settings.load(), hours, stage=stage, topic=topic), key=lambda it: it.record.failed)
+    if json_:
+        typer.echo(json.dumps([deadletters.described(letter) for letter in found], ensure_ascii=False))
+    elif found:
+        Console().print(deadletters.table(found))
+    else:
+        typer.echo(f"no dead letters in the last {hours:g} hours")
+
+
+@letters_app.command("show")
+def deadletters_show(
+    letter: Annotated[str, typer.Argument(help="PARTITION:OFFSET, as `list` prints it.")],
+    raw: Annotated[bool, typer.Option("--raw", help="Print the original record's bytes and nothing else.")] = False,
+    json_: Json = False,
+) -> None:
+    """Show one dead letter with the record that could not be processed."""
+    from rich.console import Console
+
+    from streams import deadletters
+    from workers import settings
+
+    found = deadletters.get(settings.load(), letter)
+    if raw:
+        sys.stdout.buffer.write(found.value)
+    elif json_:
+        typer.echo(json.dumps(deadletters.described(found), ensure_ascii=False))
+    else:
+        deadletters.show(found, Console())
+
+
+@letters_app.command("replay")
+def deadletters_replay(
+    letters: Annotated[list[str] | None, typer.Argument(help="PARTITION:OFFSET, one or more.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All of them; --hours, --stage, --topic narrow it.")] = False,
+    hours: Hours = 24.0,
+    stage: Stage = "",
+    topic: Of = "",
+) -> None:
+    """Send records to their topics again, once what made them fail is mended."""
+    from hyve.errors import InputError
+    from streams import deadletters
+    from workers import settings
+
+    if bool(letters) == all_:
+        raise InputError("name the dead letters to replay (see `hyve deadletters list`), or give --all")
+    loaded = settings.load()
+    if letters:
+        sent = deadletters.replay(loaded, [deadletters.get(loaded, name) for name in letters])
+    else:
+        sent = deadletters.replay(loaded, deadletters.find(loaded, hours, stage=stage, topic=topic))
+    typer.echo(f"{sent} record{'' if sent == 1 else 's'} sent again")
 
 
 class Peer(StrEnum):

@@ -26,8 +26,8 @@ from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.store import StoreStage
 from workers import kafka
-from workers.route import configured
 from workers.pool import StorePool
+from workers.route import configured
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")

@@ -29,7 +29,8 @@ def hyve(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "arguments",
     [(), ("demo",), ("ask",), ("view",), ("sql",), ("worker",), ("worker", "intake"), ("worker", "store"),
-     ("worker", "llm"), ("topics",), ("topics", "create"), ("topics", "list")],
+     ("worker", "llm"), ("topics",), ("topics", "create"), ("topics", "list"),
+     ("deadletters",), ("deadletters", "list"), ("deadletters", "show"), ("deadletters", "replay")],
 )  # fmt: skip
 def test_every_command_has_help(arguments: tuple[str, ...]) -> None:
     done = hyve(*arguments, "--help")

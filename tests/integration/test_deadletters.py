@@ -1,0 +1,145 @@
+"""`hyve deadletters`: letters on a broker are listed, shown and sent again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from hyve.errors import HyveError, InputError
+from schemas import DeadLetter, Position
+from streams import deadletters
+from workers import kafka
+from workers.settings import Settings, load
+
+REQUEST = b'{"deadline": 5, "question": "caf\xc3\xa9"}'
+EVIL = b"\xff\x00 no text \x1b[31mred"
+
+
+def letter(value: bytes, topic: str, **rest: Any) -> DeadLetter:
+    given: dict[str, Any] = {
+        "partition": 2,
+        "offset": 7,
+        "stage": "prepare",
+        "error": "boom",
+        "failed": 1_760_000_000_000,
+    }
+    return DeadLetter(value=base64.b64encode(value).decode(), topic=topic, **{**given, **rest})
+
+
+@pytest.fixture(scope="module")
+def settings(broker: str, run_id: str) -> Settings:
+    """A prefix of its own with three letters and one record that is none."""
+    made = load(bootstrap_servers=broker, topic_prefix=f"letters-{run_id}")
+    kafka.create_topics(made)
+    key = base64.b64encode(b"r-1").decode()
+    with kafka.producing(made) as producer:
+        topic = made.topic("deadletters")
+        for record in (
+            letter(REQUEST, made.topic("requests"), key=key),
+            letter(EVIL, made.topic("raw"), stage="intake", error="not UTF-8 text: \x1b[2J"),
+            letter(b"late", made.topic("raw"), stage="intake", failed=1_760_000_001_000),
+        ):
+            producer.send(topic, value=record.to_bytes(), partition=0)
+        producer.send(topic, value=b"no letter", partition=1)
+    return made
+
+
+def hyve(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
+    env = {"HYVE_BOOTSTRAP_SERVERS": settings.bootstrap_servers, "HYVE_TOPIC_PREFIX": settings.topic_prefix}
+    return subprocess.run(
+        [sys.executable, "-m", "streams.cli", "deadletters", *arguments],
+        capture_output=True,
+        timeout=120,
+        env={**clean, "COLUMNS": "160", **env},
+        check=False,
+    )
+
+
+def test_letters_are_listed_by_time_stage_and_topic(settings: Settings) -> None:
+    found = list(deadletters.find(settings, 1.0))
+    assert [(it.id, it.record.stage) for it in found] == [("0:0", "prepare"), ("0:1", "intake"), ("0:2", "intake")]
+    assert [it.id for it in deadletters.find(settings, 1.0, stage="prepare")] == ["0:0"]
+    assert [it.id for it in deadletters.find(settings, 1.0, topic="raw")] == ["0:1", "0:2"]
+    assert [it.id for it in deadletters.find(settings, 1.0, topic=settings.topic("raw"), stage="prepare")] == []
+    assert list(deadletters.find(settings, 1.0, now=time.time() - 7200)) == []
+
+
+def test_the_list_on_a_terminal_shows_no_control_characters(settings: Settings) -> None:
+    done = hyve(settings, "list")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["letter", "0:0", "0:1", "0:2"]
+    assert "2025-10-09 08:53:20" in lines[1]
+    assert f"{settings.topic('requests')}[2]@7" in lines[1]
+    assert "not UTF-8 text: \\x1b[2J" in lines[2]
+    assert b"\x1b" not in done.stdout
+    (first, *_) = json.loads(hyve(settings, "list", "--json", "--stage", "prepare").stdout)
+    assert (first["id"], first["key"], first["error"], first["value"]) == ("0:0", "r-1", "boom", REQUEST.decode())
+
+
+def test_one_letter_is_shown_with_its_record(settings: Settings) -> None:
+    shown = hyve(settings, "show", "0:0").stdout.decode()
+    assert "stage    prepare" in shown
+    assert '"question": "café"' in shown
+    assert "\\xff\\x00 no text \\x1b[31mred" in hyve(settings, "show", "0:1").stdout.decode()
+    assert hyve(settings, "show", "0:1", "--raw").stdout == EVIL
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("0:99", "there is no dead letter 0:99"),
+        ("9:0", "no partition 9"),
+        ("zero", "PARTITION:OFFSET"),
+        ("1:0", "is no dead letter"),
+    ],
+)
+def test_a_letter_that_is_not_there_is_one_line(settings: Settings, name: str, said: str) -> None:
+    with pytest.raises(HyveError, match=said):
+        deadletters.get(settings, name)
+    if name == "zero":
+        done = hyve(settings, "show", name)
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+
+
+def test_records_go_back_where_they_came_from(settings: Settings) -> None:
+    """The request to its partition and with a new deadline, the raw record as it was."""
+    began = time.time() * 1000
+    assert hyve(settings, "replay", "0:0", "0:1").stdout == b"2 records sent again\n"
+    request = json.loads(kafka.read_one(settings, Position(topic=settings.topic("requests"), partition=2, offset=0)))
+    assert request["question"] == "café"
+    assert request["deadline"] >= began
+    with kafka.RangeReader(settings, settings.topic("raw"), 0, int(began) + 600_000, time.monotonic() + 30) as reader:
+        (raw,) = reader.read(range(reader.partitions))
+    assert (raw.value, raw.headers) == (EVIL, (("hyve-replayed", b"0:1"),))
+
+
+def test_all_of_a_stage_are_sent_again_at_once(settings: Settings) -> None:
+    assert hyve(settings, "replay", "--all", "--stage", "intake").stdout == b"2 records sent again\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("0:0", "--all")])
+def test_replay_wants_either_names_or_all(settings: Settings, arguments: tuple[str, ...]) -> None:
+    done = hyve(settings, "replay", *arguments)
+    assert done.returncode == 2
+    assert b"--all" in done.stderr
+    with pytest.raises(InputError):
+        deadletters.get(settings, "0:0:0")
+
+
+@pytest.mark.parametrize("value", [b"no json", b"[1]", b'{"deadline": null}', b'{"deadline": "soon"}', b"[" * 9999])
+def test_what_has_no_deadline_is_sent_as_it_was(value: bytes) -> None:
+    assert deadletters.renewed(value, 5) == value
+
+
+def test_a_deadline_to_come_is_kept() -> None:
+    value = json.dumps({"deadline": int(time.time() * 1000) + 60_000}).encode()
+    assert deadletters.renewed(value, 5) == value
