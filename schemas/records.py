@@ -83,7 +83,7 @@ class TelemetryRecord(Record):
 
 
 class Alert(Record):
-    """One alert of `hyve.alerts`, keyed by `fingerprint`, as Alertmanager v4 tells it."""
+    """One alert of `hyve.alerts`, keyed by its group, as Alertmanager v4 tells it."""
 
     fingerprint: str = Field(min_length=1)
     status: Literal["firing", "resolved"]
@@ -93,6 +93,9 @@ class Alert(Record):
     ends_at: str = ""
     generator_url: str = ""
     received: int = Field(default=0, description="When the webhook took it, epoch ms.")
+    group: str = Field(default="", description="What belongs together has the same: the sender's group key, or ours.")
+    truncated: int = Field(default=0, description="Alerts of the group that the sender left out.")
+    values: dict[str, Any] = Field(default_factory=dict, description="Grafana's: what the rule's queries gave.")
 
 
 class Payload(_Part):

@@ -50,7 +50,7 @@ class Topic:
 TOPICS: tuple[Topic, ...] = (
     Topic("raw", "any", None, 6, "delete", 6 * _HOUR, 32 * _MB),
     Topic("telemetry", "entity", TelemetryRecord, 6, "delete", 6 * _HOUR, 2 * _MB),
-    Topic("alerts", "fingerprint", Alert, 6, "delete", 7 * _DAY, 2 * _MB),
+    Topic("alerts", "group", Alert, 6, "delete", 7 * _DAY, 2 * _MB),
     Topic("requests", "request_id", DiagnosisRequest, 6, "delete", _DAY, 64 * _MB),
     Topic("prompts", "request_id", PromptReady, 6, "delete", _DAY, 8 * _MB),
     Topic("queries", "request_id", StoreCommand, 6, "delete", _DAY, 8 * _MB),

@@ -1,8 +1,13 @@
-"""Alertmanager's webhook (v4) -> alert records.
+"""Alerts as they are sent to us -> alert records: Alertmanager's and Grafana's webhooks, and Alertmanager's API v2.
 
-Rules: an answer of 2xx means that every alert of the message is on Kafka; anything that isn't a webhook
-message gets 400 and the path of what is wrong, a body over the limit 413, and a broker that doesn't take
-it in time 503 (then Alertmanager sends it again).
+Rules:
+- An answer of 2xx means that every alert of the message is on Kafka; anything that is no alert message gets 400 and the
+  path of what is wrong, a body over the limit 413, and a broker that doesn't take it in time 503 (then the sender
+  sends it again).
+- What the sender groups belongs together: `group` is its group key. Alerts without one belong to those of the same
+  service, or else of the same name. It is the Kafka key, so that a group meets on one worker.
+- A bare list is API v2's: as its GET shows alerts (`status.state`), and as Prometheus posts them, which says only
+  when they end. Silenced and inhibited alerts are not taken: somebody decided to hear nothing of them.
 """
 
 from __future__ import annotations
@@ -11,44 +16,79 @@ import asyncio
 import hashlib
 import json
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import faust
 
-from hyve.formats.scalars import rfc3339_ns
+from hyve.formats.alertmanager import fingerprint_of
+from hyve.formats.scalars import rfc3339_ns, service_of
 from schemas import Alert
 from streams.app import Outgoing, Send, now_ms
 
 log = logging.getLogger("hyve")
 
 PATH = "/alerts"
+API_PATH = "/api/v2/alerts"
+"""Where a Prometheus posts that has this worker among its Alertmanagers."""
+
+_GROUP = 400
+_FIRING = {"ok": False, "alerting": True, "no_data": True, "pending": False, "paused": False}
 
 
 class BadWebhook(ValueError):
-    """The body is not an Alertmanager webhook message; the text says where."""
+    """The body is no message of alerts; the text says where."""
 
 
 def parse(body: bytes, received: int = 0) -> list[Alert]:
-    """The alerts of one webhook body. Raises `BadWebhook`."""
+    """The alerts of one body; `received` is epoch ms. Raises `BadWebhook`."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadWebhook(f"the body is not JSON: {str(error)[:200]}") from None
+    if isinstance(message, list):
+        made = [_listed(alert, f"[{i}]", received) for i, alert in enumerate(message)]
+        return [alert for alert in made if alert is not None]
     if not isinstance(message, dict):
-        raise BadWebhook(f"the body is a JSON {type(message).__name__}, not an Alertmanager webhook object")
-    if str(message.get("version", "4")) != "4":
-        raise BadWebhook(f'version: {str(message["version"])[:20]!r} is not supported, only "4" is')
+        raise BadWebhook(
+            f"the body is a JSON {type(message).__name__}, neither a webhook's object nor a list of alerts"
+        )
+    if "evalMatches" in message and "alerts" not in message:
+        return [_legacy(message, received)]
+    version = str(message.get("version", "4"))
+    if version != "4" and not (version == "1" and "orgId" in message):  # Grafana's says 1
+        raise BadWebhook(f'version: {version[:20]!r} is not supported, only "4" (Alertmanager) and "1" (Grafana) are')
     alerts = message.get("alerts")
     if not isinstance(alerts, list) or not alerts:
         raise BadWebhook("alerts: must be a list with at least one alert")
     shared = _texts(message.get("commonAnnotations", {}), "commonAnnotations")
-    return [_alert(alert, shared, f"alerts[{i}]", received) for i, alert in enumerate(alerts)]
+    key, missing = message.get("groupKey"), message.get("truncatedAlerts")
+    return [
+        _alert(
+            alert,
+            f"alerts[{i}]",
+            received,
+            shared=shared,
+            group=key if isinstance(key, str) else "",
+            truncated=missing if type(missing) is int and missing > 0 else 0,
+        )
+        for i, alert in enumerate(alerts)
+    ]
 
 
-def _alert(alert: Any, shared: dict[str, str], path: str, received: int) -> Alert:
+def _alert(
+    alert: Any,
+    path: str,
+    received: int,
+    *,
+    shared: dict[str, str] | None = None,
+    status: Any = None,
+    group: str = "",
+    truncated: int = 0,
+) -> Alert:
     if not isinstance(alert, dict):
         raise BadWebhook(f"{path}: must be an object")
-    status = alert.get("status")
+    status = alert.get("status") if status is None else status
     if status not in ("firing", "resolved"):
         raise BadWebhook(f'{path}.status: must be "firing" or "resolved", not {str(status)[:40]!r}')
     labels = _texts(alert.get("labels"), f"{path}.labels")
@@ -56,19 +96,69 @@ def _alert(alert: Any, shared: dict[str, str], path: str, received: int) -> Aler
     if not isinstance(starts, str) or rfc3339_ns(starts) is None:
         raise BadWebhook(f"{path}.startsAt: must be an RFC 3339 time, not {str(starts)[:40]!r}")
     fingerprint = alert.get("fingerprint")
-    if not isinstance(fingerprint, str) or not fingerprint:
-        fingerprint = hashlib.blake2b(json.dumps(labels, sort_keys=True).encode(), digest_size=8).hexdigest()
-    ends, url = alert.get("endsAt"), alert.get("generatorURL")
+    ends, url, values = alert.get("endsAt"), alert.get("generatorURL"), alert.get("values")
     return Alert(
-        fingerprint=fingerprint,
+        fingerprint=fingerprint if isinstance(fingerprint, str) and fingerprint else fingerprint_of(labels),
         status=status,
         labels=labels,
-        annotations={**shared, **_texts(alert.get("annotations", {}), f"{path}.annotations")},
+        annotations={**(shared or {}), **_texts(alert.get("annotations", {}), f"{path}.annotations")},
         starts_at=starts,
         ends_at=ends if isinstance(ends, str) else "",
         generator_url=url if isinstance(url, str) else "",
         received=received,
+        group=group_of(labels, group),
+        truncated=truncated,
+        values=values if isinstance(values, dict) else {},
     )
+
+
+def _listed(alert: Any, path: str, received: int) -> Alert | None:
+    """An alert of a bare list; None for one that is silenced or inhibited."""
+    if not isinstance(alert, dict):
+        raise BadWebhook(f"{path}: must be an object")
+    state = alert.get("status")
+    if isinstance(state, dict):
+        if state.get("state") == "suppressed":
+            return None
+        return _alert(alert, path, received, status="firing")
+    ends = rfc3339_ns(alert.get("endsAt"))
+    over = ends is not None and 0 < ends <= (received or now_ms()) * 1_000_000
+    return _alert(alert, path, received, status="resolved" if over else "firing")
+
+
+def _legacy(message: dict[str, Any], received: int) -> Alert:
+    """Grafana's webhook before its unified alerting: one rule with the series that matched. It tells no time, so the
+    alert begins when it comes."""
+    name = message.get("ruleName")
+    if not isinstance(name, str) or not name:
+        raise BadWebhook("ruleName: must be a text")
+    state = message.get("state")
+    if state not in _FIRING:
+        raise BadWebhook(f"state: must be one of {', '.join(_FIRING)}, not {str(state)[:40]!r}")
+    labels = {"alertname": name}
+    matches = message["evalMatches"] if isinstance(message["evalMatches"], list) else []
+    for tags in (message.get("tags"), *(match.get("tags") for match in matches if isinstance(match, dict))):
+        labels |= {str(key): str(value) for key, value in tags.items()} if isinstance(tags, dict) else {}
+    told = {key: message.get(key) for key in ("message", "title", "ruleUrl")}
+    return Alert(
+        fingerprint=fingerprint_of(labels),
+        status="firing" if _FIRING[state] else "resolved",
+        labels=labels,
+        annotations={key: value for key, value in told.items() if isinstance(value, str) and value},
+        starts_at=datetime.fromtimestamp((received or now_ms()) / 1000, UTC).isoformat(timespec="milliseconds"),
+        received=received,
+        group=group_of(labels),
+        values={str(match.get("metric")): match.get("value") for match in matches if isinstance(match, dict)},
+    )
+
+
+def group_of(labels: dict[str, str], key: str = "") -> str:
+    """What an alert is grouped by: the sender's key, else its service, else its name."""
+    service = service_of(labels)
+    text = key or (f"service={service}" if service != "unknown" else f"alertname={labels.get('alertname', '')}")
+    if len(text) <= _GROUP:
+        return text
+    return f"{text[:_GROUP]}#{hashlib.blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
 def _texts(value: Any, path: str) -> dict[str, str]:
@@ -81,10 +171,10 @@ def _texts(value: Any, path: str) -> dict[str, str]:
 
 
 def mount(app: faust.App, send: Send, timeout: float = 15.0) -> None:
-    """Adds `POST /alerts` to the worker's web server."""
+    """Adds what takes alerts to the worker's web server."""
 
     class Alerts(faust.web.View):
-        """Alertmanager's receiver."""
+        """The receiver of alerts."""
 
         async def post(self, request: Any) -> Any:
             body = await request.read()
@@ -93,12 +183,11 @@ def mount(app: faust.App, send: Send, timeout: float = 15.0) -> None:
             except BadWebhook as error:
                 return self.json({"error": str(error)}, status=400)
             try:
-                await asyncio.wait_for(
-                    send([Outgoing.of("alerts", alert.fingerprint, alert) for alert in alerts]), timeout
-                )
+                await asyncio.wait_for(send([Outgoing.of("alerts", alert.group, alert) for alert in alerts]), timeout)
             except TimeoutError:
                 log.warning("webhook: Kafka took none of %d alerts within %g s", len(alerts), timeout)
                 return self.json({"error": "Kafka did not take the alerts in time; send them again"}, status=503)
             return self.json({"accepted": len(alerts)}, status=202)
 
-    app.page(PATH)(Alerts)
+    for path in (PATH, API_PATH):
+        app.page(path)(Alerts)

@@ -1,12 +1,10 @@
-"""Alert in, self-contained request out: reads the telemetry around the alert from Kafka, the only telemetry
-store.
+"""Alerts in, a self-contained request out: reads the telemetry around them from Kafka, the only telemetry store.
 
 Rules:
-- The request's id is made of the alert's fingerprint and start, so an alert that is sent again asks
-  nothing twice.
-- What is read: between `window_minutes` before the start and now, the alert's entity, every service that
-  it calls, directly or through others, and its direct callers. Each partition that one of them needs is
-  read once.
+- Alerts of one group become one request. Its id is made of the fingerprint and the start of the first of them, so a
+  group that is sent again overwrites its own result.
+- What is read: between `window_minutes` before the first start and now, the alerts' entities, every service that they
+  call, directly or through others, and their direct callers. Each partition that one of them needs is read once.
 - The newest telemetry is kept where the byte limit cuts; what was cut is said in the request's notes,
   with counts.
 - Telemetry may still be on its way when the alert comes: a read ends on silence (see `workers.kafka`).
@@ -20,7 +18,7 @@ import hashlib
 import json
 import logging
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,14 +26,21 @@ from typing import Any
 
 from hyve.errors import HyveError
 from hyve.formats import relations
+from hyve.formats.scalars import rfc3339_ns
 from schemas import Alert, DiagnosisRequest, Payload
 from streams import metrics
-from streams.app import Incoming, Outgoing, Poison, now_ms
+from streams.app import Poison, now_ms
 from streams.intake import CALL, SOURCE
 from workers.kafka import RangeReader, Stored, partition_of
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
+
+_ENTITIES = 12
+"""Services around which telemetry is read for one request."""
+
+_NAMED = 6
+"""Kinds of alerts that a question names."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +76,16 @@ class Graph:
             self._callees[caller].add(callee)
             self._callers[callee].add(caller)
 
-    def around(self, entity: str) -> set[str]:
-        """The entity, all that it calls through any number of steps, and its direct callers."""
-        reached = {entity}
-        left = [entity]
+    def around(self, entities: Collection[str]) -> set[str]:
+        """The entities, all that they call through any number of steps, and their direct callers."""
+        reached = set(entities)
+        left = list(entities)
         while left:
             for callee in self._callees.get(left.pop(), ()):
                 if callee not in reached:
                     reached.add(callee)
                     left.append(callee)
-        return reached | self._callers.get(entity, set())
+        return reached.union(*(self._callers.get(entity, ()) for entity in entities))
 
 
 class Window:
@@ -151,13 +156,13 @@ def _newest(
     return ordered, []
 
 
-def read_around(settings: Settings, entity: str | None, since: int, until: int) -> Collected:
-    """Reads the telemetry of `entity` and its neighbours (None: of everything). Times are epoch ms."""
+def read_around(settings: Settings, entities: Sequence[str], since: int, until: int) -> Collected:
+    """Reads the telemetry of `entities` and their neighbours (none: of everything). Times are epoch ms."""
     graph = Graph()
     window = Window(settings.collect_bytes)
     seen: set[bytes] = set()
     done: set[int] = set()
-    wanted: set[bytes] | None = None if entity is None else {_key(entity)}
+    wanted: set[bytes] | None = {_key(entity) for entity in entities} or None
     deadline = time.monotonic() + settings.collect_timeout
     with RangeReader(settings, settings.topic("telemetry"), since, until, deadline) as reader:
         while True:
@@ -171,15 +176,17 @@ def read_around(settings: Settings, entity: str | None, since: int, until: int) 
                 graph.learn(record.value)
                 if not record.value.startswith(CALL) and _first(record, seen):
                     window.add(record.timestamp, record.key or b"", record.value)
-            if entity is not None:
-                wanted = {_key(name) for name in graph.around(entity)}
+            if entities:
+                wanted = {_key(name) for name in graph.around(entities)}
         timed_out = reader.timed_out
     collected = window.take(wanted)
     notes = list(collected.notes)
     if timed_out:
         notes.append(f"reading telemetry was stopped after {settings.collect_timeout:g} s; some may be missing")
     if not collected.lines:
-        notes.append(f"no telemetry of {entity or 'any entity'} was found between {_utc(since)} and {_utc(until)}")
+        notes.append(
+            f"no telemetry of {', '.join(entities) or 'any entity'} was found between {_utc(since)} and {_utc(until)}"
+        )
     return replace(collected, notes=tuple(notes))
 
 
@@ -206,7 +213,7 @@ def request_id(alert: Alert) -> str:
 
 def webhook_form(alert: Alert) -> dict[str, Any]:
     """The alert as Alertmanager writes it: what the request's data shows."""
-    return {
+    form: dict[str, Any] = {
         "status": alert.status,
         "labels": alert.labels,
         "annotations": alert.annotations,
@@ -215,81 +222,83 @@ def webhook_form(alert: Alert) -> dict[str, Any]:
         "generatorURL": alert.generator_url,
         "fingerprint": alert.fingerprint,
     }
+    return {**form, "values": alert.values} if alert.values else form
 
 
-def question(alert: Alert, entity: str | None) -> str:
-    """What the alert asks, as a sentence."""
-    name = alert.labels.get("alertname") or "An alert"
-    about = alert.annotations.get("summary") or alert.annotations.get("description") or ""
-    on = f" on {entity}" if entity else ""
+def question(alerts: Sequence[Alert], entities: Sequence[str]) -> str:
+    """What the alerts ask, as a sentence."""
+    first = alerts[0]
+    on = f" on {', '.join(entities)}" if entities else ""
+    since = min(alerts, key=started).starts_at
+    about = first.annotations.get("summary") or first.annotations.get("description") or ""
     said = f" It says: {about.strip()[:500]}" if about.strip() else ""
-    return f"{name} is firing{on} since {alert.starts_at}.{said} What is the root cause, and what shows it?"
+    if len(alerts) == 1:
+        head = f"{_name(first)} is firing{on} since {since}.{said}"
+    else:
+        counts = Counter(map(_name, alerts))
+        names = [f"{name} ({count})" if count > 1 else name for name, count in counts.most_common(_NAMED)]
+        more = f" and {len(counts) - _NAMED} others" if len(counts) > _NAMED else ""
+        head = f"{len(alerts)} alerts are firing{on} since {since}: {', '.join(names)}{more}.{said}"
+    return f"{head} What is the root cause, and what shows it?"
+
+
+def started(alert: Alert) -> int:
+    """When the alert began, in epoch nanoseconds; 0 where that can't be read."""
+    return rfc3339_ns(alert.starts_at) or 0
+
+
+def _name(alert: Alert) -> str:
+    return alert.labels.get("alertname") or "An alert"
 
 
 class Collect:
-    """`process` turns one alert record into one request. Remembers which requests it has made."""
+    """Makes requests of alerts."""
 
-    def __init__(self, settings: Settings, remember: int = 10_000) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._asked: OrderedDict[str, None] = OrderedDict()
-        self._remember = remember
 
-    async def process(self, record: Incoming) -> Sequence[Outgoing]:
-        """One request; nothing for a resolved alert and for one that was already asked."""
-        try:
-            alert = Alert.from_bytes(record.value)
-        except ValueError as error:
-            raise Poison(str(error)) from None
-        if alert.status != "firing":
-            return []
-        asked = request_id(alert)
-        if asked in self._asked:
-            log.info("collect: %s was asked before", asked)
-            return []
-        self._asked[asked] = None
-        try:
-            request = await self._request(alert, asked)
-        except BaseException:
-            self._asked.pop(asked, None)
-            raise
-        if len(self._asked) > self._remember:
-            self._asked.popitem(last=False)
-        return [Outgoing.of("requests", asked, request)]
-
-    async def _request(self, alert: Alert, asked: str) -> DiagnosisRequest:
+    async def request(self, alerts: Sequence[Alert]) -> DiagnosisRequest:
+        """The request of a group's alerts, the most severe first. `Poison` where Kafka can't be read."""
         settings = self._settings
         began = time.perf_counter()
         created = now_ms()
-        form = webhook_form(alert)
-        row = relations([form])["alerts"][0]
-        entity = row["service"] if row["service"] != "unknown" else None
-        started = min((row["time"] or 0) // 1_000_000 or created, created)
-        since = int(started - settings.window_minutes * 60_000)
-        collected = await self._read(entity, since, created)
+        asked = request_id(min(alerts, key=lambda alert: (started(alert), alert.fingerprint)))
+        forms = [webhook_form(alert) for alert in alerts]
+        services = dict.fromkeys(row["service"] for row in relations(forms)["alerts"])
+        entities = [service for service in services if service != "unknown"]
+        notes = []
+        if len(entities) > _ENTITIES:
+            notes.append(f"telemetry was read around {_ENTITIES} of {len(entities)} services that the alerts name")
+            entities = entities[:_ENTITIES]
+        if missing := max(alert.truncated for alert in alerts):
+            notes.append(f"the sender left out {missing} alerts of this group")
+        first = min((at // 1_000_000 for at in map(started, alerts) if at > 0), default=created)
+        since = min(first, created) - int(settings.window_minutes * 60_000)
+        collected = await self._read(entities, since, created)
         spent = (time.perf_counter() - began) * 1000
         log.info("collect: %s: %d records of %s", asked, len(collected.lines), ", ".join(collected.entities))
+        payloads = [
+            Payload(name="alert.json", text=json.dumps(forms if len(forms) > 1 else forms[0], ensure_ascii=False))
+        ]
+        if collected.lines:
+            payloads.append(Payload(name="telemetry.ndjson", text="\n".join(collected.lines)))
         return DiagnosisRequest(
             request_id=asked,
-            question=question(alert, entity),
-            payloads=(
-                Payload(name="alert.json", text=json.dumps(form, ensure_ascii=False)),
-                Payload(name="telemetry.ndjson", text="\n".join(collected.lines)),
-            )
-            if collected.lines
-            else (Payload(name="alert.json", text=json.dumps(form, ensure_ascii=False)),),
+            question=question(alerts, entities),
+            payloads=tuple(payloads),
             budget=settings.budget,
-            focus=() if entity is None else (entity,),
+            focus=tuple(entities),
             deadline=created + int(settings.deadline * 1000),
-            created=alert.received or created,
-            notes=collected.notes,
+            created=min((alert.received for alert in alerts if alert.received), default=created),
+            notes=(*notes, *collected.notes),
             ms={"collect": spent},
         )
 
-    async def _read(self, entity: str | None, since: int, until: int) -> Collected:
+    async def _read(self, entities: Sequence[str], since: int, until: int) -> Collected:
         """Reads with three tries: a broker that restarts is no reason to give an alert up."""
         for attempt, pause in enumerate((1.0, 5.0, 0.0), 1):
             try:
-                return await asyncio.to_thread(read_around, self._settings, entity, since, until)
+                return await asyncio.to_thread(read_around, self._settings, entities, since, until)
             except HyveError as error:
                 if not pause:
                     raise Poison(str(error), attempts=attempt) from None

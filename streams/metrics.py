@@ -25,6 +25,10 @@ REQUESTS = Counter("hyve_requests_total", "Finished requests", ["mode", "status"
 POOL_PROCESSES = Gauge("hyve_pool_processes", "Processes of the store pool that are up")
 POOL_BUSY = Gauge("hyve_pool_busy", "Store calls that run or wait")
 POOL_RESPAWNS = Counter("hyve_pool_respawns_total", "Store processes that died or overran and were started again")
+ALERTS = Counter(
+    "hyve_alerts_total", "Alerts: asked, repeated, cancelled (resolved while waiting), resolved", ["outcome"]
+)
+ALERTS_WAITING = Gauge("hyve_alerts_waiting", "Alerts whose turn has not come")
 COLLECTED = Counter("hyve_collected_bytes_total", "Telemetry bytes put into requests", ["kept"])
 
 

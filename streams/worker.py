@@ -18,10 +18,10 @@ import faust
 
 from hyve.errors import HyveError
 from streams import metrics
+from streams.alertqueue import serve_alerts
 from streams.alerts import mount
 from streams.app import make_app, sender, serve
 from streams.app import run as run_app
-from streams.collect import Collect
 from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.store import StoreStage
@@ -54,7 +54,7 @@ def _intake(settings: Settings) -> faust.App:
     send = sender(app, settings)
     mount(app, send)
     serve(app, settings, settings.raw, "intake", Intake().process, send, settings.raw_batch)
-    serve(app, settings, [settings.topic("alerts")], "collect", Collect(settings).process, send, 4)
+    serve_alerts(app, settings, send)
     return app
 
 

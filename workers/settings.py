@@ -71,6 +71,14 @@ class Settings(BaseSettings):
     prepare_timeout: float = Field(default=120.0, gt=0, description="Longest that building one store may take.")
     query_timeout: float = Field(default=30.0, gt=0, description="Longest that one other store call may take.")
 
+    alert_settle: float = Field(
+        default=1.0, ge=0, le=300, description="How long alerts wait for others of their group."
+    )
+    alert_turns: int = Field(default=4, ge=1, le=64, description="Groups of alerts that are collected for at a time.")
+    alert_queue: int = Field(
+        default=2000, ge=1, le=100_000, description="Alerts that wait in a worker; Kafka has the rest."
+    )
+    alert_memory: float = Field(default=24.0, gt=0, le=168, description="Hours in which an alert is asked about once.")
     window_minutes: float = Field(default=30.0, gt=0, le=1440, description="Telemetry before an alert's start.")
     collect_bytes: int = Field(
         default=24 << 20, ge=1024, le=48 << 20, description="Telemetry in one request; the newest is kept."

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyve.errors import HyveError
-from schemas import Alert, DiagnosisRequest, TelemetryRecord
+from schemas import Alert, TelemetryRecord
 from streams import collect
-from streams.app import Incoming, Poison
+from streams.app import Poison
 from streams.collect import Collect, Collected, Graph, Window, request_id
 from workers.settings import load
 
@@ -41,9 +41,10 @@ def test_the_neighbourhood_is_all_callees_and_direct_callers() -> None:
         ("app", "web"),
     ]:
         graph.learn(record("span", service=caller, peer_service=callee))
-    assert graph.around("orders") == {"orders", "stock", "db", "web"}
-    assert graph.around("db") == {"db", "stock"}
-    assert graph.around("nobody") == {"nobody"}
+    assert graph.around(["orders"]) == {"orders", "stock", "db", "web"}
+    assert graph.around(["db"]) == {"db", "stock"}
+    assert graph.around(["nobody"]) == {"nobody"}
+    assert graph.around(["db", "search"]) == {"db", "stock", "search", "web"}
 
 
 def test_calls_that_the_intake_noted_count_and_rubbish_does_not() -> None:
@@ -53,14 +54,14 @@ def test_calls_that_the_intake_noted_count_and_rubbish_does_not() -> None:
     graph.learn(record("log", service="orders", body='"peer_service":"stock"'))
     graph.learn(b'{"signal":"call"')
     graph.learn(b'{"peer_service":"x"}')
-    assert graph.around("orders") == {"orders", "web"}
+    assert graph.around(["orders"]) == {"orders", "web"}
 
 
 def test_a_cycle_of_calls_ends() -> None:
     graph = Graph()
     for caller, callee in [("a", "b"), ("b", "c"), ("c", "a")]:
         graph.learn(record("span", service=caller, peer_service=callee))
-    assert graph.around("a") == {"a", "b", "c"}
+    assert graph.around(["a"]) == {"a", "b", "c"}
 
 
 def taken(limit: int, rows: list[tuple[int, bytes, bytes]], entities: set[bytes] | None = None) -> Collected:
@@ -113,25 +114,18 @@ class Reads:
     """Stands in for Kafka: notes what was asked for."""
 
     def __init__(self, lines: Sequence[str] = ('{"signal":"log"}',)) -> None:
-        self.asked: list[tuple[str | None, int, int]] = []
+        self.asked: list[tuple[tuple[str, ...], int, int]] = []
         self.lines = tuple(lines)
 
-    def __call__(self, settings: object, entity: str | None, since: int, until: int) -> Collected:
-        self.asked.append((entity, since, until))
+    def __call__(self, settings: object, entities: Sequence[str], since: int, until: int) -> Collected:
+        self.asked.append((tuple(entities), since, until))
         return Collected(self.lines, ("orders",), ("a note",))
-
-
-def incoming(alert: Alert) -> Incoming:
-    return Incoming("hyve.alerts", 0, 0, alert.to_bytes())
 
 
 async def test_an_alert_becomes_one_self_contained_request(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = Reads()
     monkeypatch.setattr(collect, "read_around", reads)
-    stage = Collect(load(window_minutes=10))
-    (out,) = await stage.process(incoming(ALERT))
-    assert (out.topic, out.key) == ("requests", request_id(ALERT).encode())
-    request = DiagnosisRequest.from_bytes(out.value)
+    request = await Collect(load(window_minutes=10)).request([ALERT])
     assert request.request_id == request_id(ALERT)
     assert request.focus == ("orders",)
     assert "HighErrorRate is firing on orders" in request.question
@@ -140,34 +134,52 @@ async def test_an_alert_becomes_one_self_contained_request(monkeypatch: pytest.M
     assert [payload.name for payload in request.payloads] == ["alert.json", "telemetry.ndjson"]
     assert json.loads(request.payloads[0].text)["fingerprint"] == "f1"
     assert request.ms["collect"] > 0
-    ((entity, since, until),) = reads.asked
-    assert entity == "orders"
+    assert request.created == ALERT.received
+    ((entities, since, until),) = reads.asked
+    assert entities == ("orders",)
     assert since == 1_767_323_045_000 - 600_000
     assert until >= 1_767_323_045_000
-    assert await stage.process(incoming(ALERT)) == []
-    assert len(reads.asked) == 1
 
 
-async def test_resolved_alerts_ask_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def alert(name: str, service: str = "", **rest: Any) -> Alert:
+    labels = {"alertname": name, **({"service": service} if service else {})}
+    return ALERT.model_copy(update={"fingerprint": f"{name}-{service}", "labels": labels, "annotations": {}, **rest})
+
+
+async def test_a_group_becomes_one_request_around_all_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = Reads()
     monkeypatch.setattr(collect, "read_around", reads)
-    assert await Collect(load()).process(incoming(ALERT.model_copy(update={"status": "resolved"}))) == []
-    assert reads.asked == []
+    earlier = "2026-01-02T05:00:05+02:00"  # four minutes before the others
+    group = [alert("Errors", "orders"), alert("Slow", "web", starts_at=earlier, truncated=3), alert("Errors", "stock")]
+    request = await Collect(load(window_minutes=10)).request(group)
+    assert request.request_id == request_id(group[1])
+    assert request.focus == ("orders", "web", "stock")
+    assert request.question.startswith(
+        f"3 alerts are firing on orders, web, stock since {earlier}: Errors (2), Slow. What is the root cause"
+    )
+    assert request.notes == ("the sender left out 3 alerts of this group", "a note")
+    assert [form["fingerprint"] for form in json.loads(request.payloads[0].text)] == [it.fingerprint for it in group]
+    ((entities, since, _),) = reads.asked
+    assert entities == request.focus
+    assert since == 1_767_323_045_000 - 240_000 - 600_000
+
+
+async def test_telemetry_is_read_around_a_dozen_services_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads()
+    monkeypatch.setattr(collect, "read_around", reads)
+    request = await Collect(load()).request([alert("Down", f"s{i:02}") for i in range(20)] + [alert("Odd")])
+    assert reads.asked[0][0] == tuple(f"s{i:02}" for i in range(12)) == request.focus
+    assert request.notes[0] == "telemetry was read around 12 of 20 services that the alerts name"
+    assert len(json.loads(request.payloads[0].text)) == 21
 
 
 async def test_without_a_service_everything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = Reads(lines=())
     monkeypatch.setattr(collect, "read_around", reads)
-    (out,) = await Collect(load()).process(incoming(ALERT.model_copy(update={"labels": {"alertname": "X"}})))
-    request = DiagnosisRequest.from_bytes(out.value)
-    assert reads.asked[0][0] is None
+    request = await Collect(load()).request([alert("X")])
+    assert reads.asked[0][0] == ()
     assert request.focus == ()
     assert [payload.name for payload in request.payloads] == ["alert.json"]
-
-
-async def test_a_record_that_is_no_alert_is_poison() -> None:
-    with pytest.raises(Poison, match="not a Alert"):
-        await Collect(load()).process(Incoming("hyve.alerts", 0, 0, b"[]"))
 
 
 async def test_kafka_that_fails_is_asked_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +195,6 @@ async def test_kafka_that_fails_is_asked_three_times(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(collect, "read_around", fail)
     monkeypatch.setattr(collect.asyncio, "sleep", sleep)
-    stage = Collect(load())
-    with pytest.raises(Poison, match="cannot reach") as caught:
-        await stage.process(incoming(ALERT))
+    with pytest.raises(Poison, match="cannot reach a Kafka broker") as caught:
+        await Collect(load()).request([ALERT])
     assert (len(tries), pauses, caught.value.attempts) == (3, [1.0, 5.0], 3)
-    monkeypatch.setattr(collect, "read_around", Reads())
-    assert len(await stage.process(incoming(ALERT))) == 1, "a failure must not count as asked"

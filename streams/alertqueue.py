@@ -1,0 +1,317 @@
+"""Alerts that wait for their turn: groups of them, the most severe first.
+
+Rules:
+- An alert that was asked about, waits, or is being asked about is not taken again: resent alerts ask nothing twice.
+  What an earlier worker asked is read back from the alerts topic itself: all that stands before the first record that
+  this worker is given of a partition was worked on.
+- Alerts of one group that wait at the same time become one request. A turn comes after `alert_settle` seconds, so that
+  alerts of one moment meet; then the group with the most severe alert is first, and among equals the one that waited
+  longest. Waiting raises a group by one severity a minute, so no storm starves it.
+- An alert that resolves before its turn leaves the queue.
+- Bounded: when `alert_queue` alerts wait, no more are read, and Kafka keeps them. None is dropped; each outcome is
+  counted.
+- A partition's records are acknowledged in their order, each when its alert is done: Faust commits past gaps.
+- A partition that goes to another worker takes its waiting alerts along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import faust
+
+from hyve.errors import HyveError
+from schemas import Alert
+from streams import metrics
+from streams.app import WITHIN, Incoming, Outgoing, Poison, Send, attempt
+from streams.collect import Collect, started
+from workers import kafka
+from workers.settings import Settings
+
+log = logging.getLogger("hyve")
+
+Place = tuple[str, int]
+"""A topic's partition."""
+
+_REMEMBERED = 50_000
+_RAISED_AFTER = 60.0
+_READ_SECONDS = 30.0
+_SEVERITIES = (
+    ("critical", "page", "emergency", "fatal", "disaster", "p1", "sev1", "1"),
+    ("error", "high", "major", "severe", "p2", "sev2", "2"),
+    ("warning", "warn", "medium", "average", "minor", "p3", "sev3", "3"),
+    ("info", "low", "notice", "none", "debug", "p4", "p5", "sev4", "4", "5"),
+)
+_RANKS = {name: rank for rank, names in enumerate(_SEVERITIES) for name in names}
+_UNTOLD = 2
+
+
+def rank(alert: Alert) -> int:
+    """0 for the most severe alerts to 3; one that tells no known severity is a warning."""
+    for key in ("severity", "priority", "level"):
+        found = _RANKS.get(alert.labels.get(key, "").strip().lower())
+        if found is not None:
+            return found
+    return _UNTOLD
+
+
+@dataclass
+class Waiting:
+    """An alert, the record that it came with, and what gives the record back."""
+
+    alert: Alert
+    record: Incoming
+    done: Callable[[], None]
+    since: float
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for every delivery of the same firing."""
+        return self.alert.fingerprint, self.alert.starts_at
+
+    @property
+    def place(self) -> Place:
+        """Where it came from."""
+        return self.record.topic, self.record.partition
+
+
+class Pending:
+    """The alerts that wait, by their groups. Pure: `now` is given in seconds."""
+
+    def __init__(self, settle: float) -> None:
+        self._settle = settle
+        self._groups: OrderedDict[str, list[Waiting]] = OrderedDict()
+        self._keys: set[tuple[str, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._keys
+
+    def add(self, waiting: Waiting) -> None:
+        """Takes an alert that is not waiting yet."""
+        self._groups.setdefault(waiting.alert.group, []).append(waiting)
+        self._keys.add(waiting.key)
+
+    def resolve(self, alert: Alert) -> list[Waiting]:
+        """Takes out what `alert` says is over: the same one's firings that began no later."""
+        over = started(alert)
+        return self._take(lambda it: it.alert.fingerprint == alert.fingerprint and started(it.alert) <= over)
+
+    def leave(self, places: Iterable[Place]) -> list[Waiting]:
+        """Takes out what came from `places`."""
+        gone = set(places)
+        return self._take(lambda it: it.place in gone)
+
+    def _take(self, which: Callable[[Waiting], bool]) -> list[Waiting]:
+        taken = [it for group in self._groups.values() for it in group if which(it)]
+        for it in taken:
+            group = self._groups[it.alert.group]
+            group.remove(it)
+            self._keys.discard(it.key)
+            if not group:
+                del self._groups[it.alert.group]
+        return taken
+
+    def next(self, now: float) -> list[Waiting]:
+        """The group whose turn it is, its most severe alert first; empty where none has settled."""
+
+        def urgency(name: str) -> tuple[float, float]:
+            group = self._groups[name]
+            first = min(it.since for it in group)
+            return min(rank(it.alert) for it in group) - (now - first) // _RAISED_AFTER, first
+
+        settled = [name for name, group in self._groups.items() if now - min(it.since for it in group) >= self._settle]
+        if not settled:
+            return []
+        chosen = self._groups.pop(min(settled, key=urgency))
+        self._keys -= {it.key for it in chosen}
+        return sorted(chosen, key=lambda it: (rank(it.alert), it.alert.starts_at, it.alert.fingerprint))
+
+
+@dataclass
+class _Acks:
+    """A partition's records in the order in which they came, to be given back in that order."""
+
+    order: deque[list[Any]] = field(default_factory=deque)
+
+    def expect(self, release: Callable[[], None]) -> Callable[[], None]:
+        """Takes a record in, and gives back what tells that it is done."""
+        entry = [False, release]
+        self.order.append(entry)
+
+        def done() -> None:
+            entry[0] = True
+            while self.order and self.order[0][0]:
+                self.order.popleft()[1]()
+
+        return done
+
+
+class AlertQueue:
+    """Takes alert records, and sends one request for each group when its turn comes."""
+
+    def __init__(self, settings: Settings, collect: Collect, send: Send) -> None:
+        self._settings, self._collect, self._send = settings, collect, send
+        self._pending = Pending(settings.alert_settle)
+        self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._acks: dict[Place, _Acks] = {}
+        self._changed = asyncio.Event()
+        self._turns: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Alerts whose turn has not come."""
+        return len(self._pending)
+
+    async def take(self, record: Incoming, release: Callable[[], None]) -> None:
+        """Takes one record; `release` is called when it is done. Waits while the queue is full."""
+        place = record.topic, record.partition
+        if place not in self._acks:
+            self._acks[place] = _Acks()
+            self._remember(await asyncio.to_thread(self._asked_before, record))
+        done = self._acks[place].expect(release)
+        try:
+            alert = Alert.from_bytes(record.value)
+        except ValueError as error:
+            await self._bury(record, Poison(str(error)))
+            done()
+            return
+        if not alert.group:
+            alert = alert.model_copy(update={"group": alert.fingerprint})
+        waiting = Waiting(alert, record, done, time.monotonic())
+        if alert.status == "resolved":
+            for it in (*self._pending.resolve(alert), waiting):
+                self._finish(it, "resolved" if it is waiting else "cancelled")
+        elif waiting.key in self._pending or waiting.key in self._asked:
+            self._finish(waiting, "repeated")
+        else:
+            self._pending.add(waiting)
+            self._changed.set()
+        while len(self._pending) >= self._settings.alert_queue:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _asked_before(self, record: Incoming) -> list[tuple[str, str]]:
+        """The firings that stand before `record` in its partition. Blocks."""
+        last = record.offset - 1
+        if last < 0:
+            return []
+        now = time.time()
+        since, until = int((now - self._settings.alert_memory * 3600) * 1000), int((now + 3600) * 1000)
+        found = []
+        try:
+            with kafka.RangeReader(
+                self._settings, record.topic, since, until, time.monotonic() + _READ_SECONDS
+            ) as reader:
+                for stored in reader.read([record.partition]):
+                    if stored.offset > last:
+                        break
+                    with contextlib.suppress(ValueError):
+                        alert = Alert.from_bytes(stored.value)
+                        if alert.status == "firing":
+                            found.append((alert.fingerprint, alert.starts_at))
+                    if stored.offset == last:
+                        break
+        except HyveError as error:
+            log.warning("collect: %s; alerts that were asked about before may be asked about again", error)
+        return found
+
+    def _remember(self, keys: Iterable[tuple[str, str]]) -> None:
+        for key in keys:
+            self._asked[key] = None
+            self._asked.move_to_end(key)
+        while len(self._asked) > _REMEMBERED:
+            self._asked.popitem(last=False)
+
+    def _finish(self, waiting: Waiting, outcome: str) -> None:
+        metrics.ALERTS.labels(outcome).inc()
+        if outcome in ("cancelled", "repeated"):
+            log.info("collect: alert %s %s", waiting.alert.fingerprint, outcome)
+        waiting.done()
+
+    async def _bury(self, record: Incoming, error: Exception) -> None:
+        async def refuse(_: Incoming) -> list[Outgoing]:
+            raise error
+
+        await self._send(await attempt(refuse, record, "collect"))
+
+    async def run(self) -> None:
+        """Gives turns until it is cancelled."""
+        try:
+            while True:
+                if len(self._turns) < self._settings.alert_turns and (group := self._pending.next(time.monotonic())):
+                    self._remember(it.key for it in group)
+                    turn = asyncio.create_task(self._turn(group))
+                    self._turns.add(turn)
+                    turn.add_done_callback(self._turns.discard)
+                    self._changed.set()
+                    continue
+                await asyncio.sleep(WITHIN)
+        finally:
+            for turn in self._turns:
+                turn.cancel()
+
+    async def _turn(self, group: list[Waiting]) -> None:
+        """One request for a group. What can't be asked about goes to the dead letters, record by record."""
+        try:
+            request = await self._collect.request([it.alert for it in group])
+            await self._send([Outgoing.of("requests", request.request_id, request)])
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            for it in group:
+                self._asked.pop(it.key, None)
+                await self._bury(it.record, error)
+                self._finish(it, "failed")
+            return
+        for it in group:
+            self._finish(it, "asked")
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Partitions that go to another worker take along what waits. Their records are not given back."""
+        gone = set(places)
+        for it in self._pending.leave(gone):
+            log.info("collect: alert %s goes to another worker", it.alert.fingerprint)
+        for place in gone:
+            self._acks.pop(place, None)
+        self._changed.set()
+
+
+def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
+    """Registers the agent that reads the alerts, and the task that gives them turns."""
+    queue = AlertQueue(settings, Collect(settings), send)
+    metrics.ALERTS_WAITING.set_function(lambda: queue.waiting)
+
+    async def agent(stream: Any) -> None:
+        async for events in stream.take_events(settings.batch, within=WITHIN):
+            for event in events:
+                event.message.incref()  # the batch ends before its alerts are done
+            for event in events:
+                message = event.message
+                record = Incoming(
+                    topic=message.topic,
+                    partition=message.partition,
+                    offset=message.offset,
+                    value=message.value or b"",
+                    key=message.key,
+                    timestamp=int((message.timestamp or 0) * 1000),
+                )
+                await queue.take(record, event.ack)
+                metrics.RECORDS_IN.labels(record.topic).inc()
+
+    async def revoked(_: Any, *given: Any, signal: Any, **__: Any) -> None:
+        queue.forget((place.topic, place.partition) for place in given[0])
+
+    app.agent(app.topic(settings.topic("alerts"), value_type=bytes), name=f"{app.conf.id}.collect")(agent)
+    app.task(queue.run)
+    app.on_partitions_revoked.connect(revoked, weak=False)
+    return queue
