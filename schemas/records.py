@@ -99,10 +99,13 @@ class Alert(Record):
 
 
 class Payload(_Part):
-    """One piece of a request's data: raw text, as a source wrote it."""
+    """One piece of a request's data: raw text, as a source wrote it, or where that lies if it is too large."""
 
     name: str
-    text: str
+    text: str = ""
+    url: str = Field(default="", description="Where the text lies instead, below HYVE_CLAIM_URL.")
+    size: int = Field(default=0, description="Bytes of the text at `url`, as UTF-8.")
+    digest: str = Field(default="", description="SHA-256 of the text at `url`, hexadecimal.")
 
 
 class DiagnosisRequest(Record):

@@ -226,10 +226,10 @@ def bench_views(
 
 
 def _mount_local() -> None:
-    """`ask`, `view` and `sql`, which need no Kafka."""
+    """What is asked about files: `ask`, `view` and `sql`, which need no Kafka, and `request`."""
     from streams import local
 
-    for command in (local.ask, local.view, local.sql):
+    for command in (local.ask, local.view, local.sql, local.request):
         app.command()(command)
 
 

@@ -31,6 +31,7 @@ from schemas import Alert, DiagnosisRequest, Payload
 from streams import metrics
 from streams.app import Poison, now_ms
 from streams.intake import CALL, SOURCE
+from workers import claims
 from workers.kafka import RangeReader, Stored, partition_of
 from workers.settings import Settings
 
@@ -282,7 +283,7 @@ class Collect:
         ]
         if collected.lines:
             payloads.append(Payload(name="telemetry.ndjson", text="\n".join(collected.lines)))
-        return DiagnosisRequest(
+        made = DiagnosisRequest(
             request_id=asked,
             question=question(alerts, entities),
             payloads=tuple(payloads),
@@ -293,6 +294,7 @@ class Collect:
             notes=(*notes, *collected.notes),
             ms={"collect": spent},
         )
+        return await asyncio.to_thread(claims.check_in, settings.claim_url, made, settings.claim_bytes)
 
     async def _read(self, entities: Sequence[str], since: int, until: int) -> Collected:
         """Reads with three tries: a broker that restarts is no reason to give an alert up."""

@@ -1,4 +1,4 @@
-"""`hyve ask`, `hyve view` and `hyve sql`: one request in this process, without Kafka.
+"""`hyve ask`, `hyve view` and `hyve sql`: one request in this process, without Kafka; `hyve request`: one with it.
 
 Data comes from files (`-` is standard input). Answers go to standard output, progress and errors to standard error.
 """
@@ -179,6 +179,46 @@ def sql(
     console.print(f"{result.total_rows:,} row{'s' * (result.total_rows != 1)}, {result.ms:,.1f} ms", style="dim")
 
 
+def request(
+    question: Annotated[str, typer.Argument(help="What you want to know.")] = "",
+    file: Files = [],  # noqa: B006
+    budget: Tokens = 4000,
+    focus: Annotated[list[str], typer.Option(help="A service, host or pod it is about. May be repeated.")] = [],  # noqa: B006
+    answer: Annotated[bool, typer.Option("--answer", help="It is a question, not an incident to diagnose.")] = False,
+    seconds: Annotated[float, typer.Option("--wait", min=0, help="How long to wait; 0 only prints the id.")] = 300.0,
+    id_: Annotated[str, typer.Option("--id", help="Its request_id; the same one overwrites its own result.")] = "",
+    json_: Json = False,
+) -> None:
+    """Put a question about files to the running pipeline (HYVE_BOOTSTRAP_SERVERS), and wait for its result."""
+    from streams import submit
+    from workers import settings
+
+    loaded = settings.load()
+    made = submit.request(
+        loaded,
+        question,
+        _payloads(file),
+        request_id=id_,
+        kind="answer" if answer else "diagnosis",
+        focus=focus,
+        budget=budget,
+        seconds=seconds or None,
+    )
+    submit.send(loaded, made)
+    if not seconds:
+        typer.echo(made.request_id)
+        return
+    found = submit.result(loaded, made.request_id, seconds)
+    if json_:
+        typer.echo(found.model_dump_json())
+        return
+    from rich.console import Console
+
+    from streams import report
+
+    report.show(found, Console(highlight=False))
+
+
 def _payloads(files: list[str]) -> tuple[Any, ...]:
     """The files' bytes as payloads, named by their stems."""
     from hyve.stages import Payload
@@ -220,4 +260,4 @@ def _read(name: str) -> bytes:
     return data
 
 
-__all__ = ["ask", "sql", "view"]
+__all__ = ["ask", "request", "sql", "view"]

@@ -25,12 +25,14 @@ from streams.app import run as run_app
 from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.store import StoreStage
-from workers import kafka
+from workers import claims, kafka
 from workers.pool import StorePool
 from workers.route import configured
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
+
+_SWEPT_EVERY = 3_600.0
 
 Kind = Literal["intake", "store", "llm"]
 
@@ -55,13 +57,22 @@ def _intake(settings: Settings) -> faust.App:
     mount(app, send)
     serve(app, settings, settings.raw, "intake", Intake().process, send, settings.raw_batch)
     serve_alerts(app, settings, send)
+
+    async def sweep() -> None:
+        try:
+            await asyncio.to_thread(claims.sweep, settings.claim_url)
+        except HyveError as error:
+            log.warning("claims: %s", error)
+
+    if settings.claim_url:
+        app.timer(_SWEPT_EVERY)(sweep)
     return app
 
 
 def _store(settings: Settings) -> faust.App:
     app = make_app(settings, "store", buffer=settings.batch)
     send = sender(app, settings)
-    pool = StorePool(settings.pool_size, settings.pool_stores, metrics.POOL_RESPAWNS.inc)
+    pool = StorePool(settings.pool_size, settings.pool_stores, metrics.POOL_RESPAWNS.inc, claims=settings.claim_url)
     stage = StoreStage(settings, pool)
     serve(app, settings, [settings.topic("requests")], "prepare", stage.request, send, settings.batch)
     serve(app, settings, [settings.topic("queries")], "finish", stage.command, send, settings.batch)

@@ -94,16 +94,17 @@ class _Child:
     """State of one child process."""
 
     cap: int = 1
+    claims: str = ""
     stores: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
 
 
 _CHILD = _Child()
 
 
-def _start_child(cap: int) -> None:
+def _start_child(cap: int, claims: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _CHILD.cap = cap
+    _CHILD.cap, _CHILD.claims = cap, claims
     parent = multiprocessing.parent_process()
     if parent is not None:
         sentinel = parent.sentinel
@@ -140,12 +141,14 @@ def _warm() -> int:
 
 def _prepare(raw: bytes) -> Prepared:
     from hyve import stages
+    from workers import claims
 
     began = time.perf_counter()
     try:
         request = DiagnosisRequest.from_bytes(raw)
     except ValueError as error:
         raise RecordUnusable(str(error)) from None
+    payloads = tuple(stages.Payload(payload.name, claims.text(_CHILD.claims, payload)) for payload in request.payloads)
     decode = (time.perf_counter() - began) * 1000
     _drop(request.request_id)
     while len(_CHILD.stores) >= _CHILD.cap:
@@ -153,7 +156,7 @@ def _prepare(raw: bytes) -> Prepared:
     store, prompt = stages.prepare(
         stages.Request(
             question=request.question,
-            payloads=tuple(stages.Payload(payload.name, payload.text) for payload in request.payloads),
+            payloads=payloads,
             budget=request.budget,
             focus=request.focus,
             kind=request.kind,
@@ -248,9 +251,9 @@ def _run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verd
 class _Slot:
     """One child process and the lock that lets one call in at a time."""
 
-    def __init__(self, cap: int) -> None:
+    def __init__(self, cap: int, claims: str) -> None:
         self.lock = asyncio.Lock()
-        self._cap = cap
+        self._cap, self._claims = cap, claims
         self._executor = self._spawn()
         self.pid: int | None = None
 
@@ -259,7 +262,7 @@ class _Slot:
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start_child,
-            initargs=(self._cap,),
+            initargs=(self._cap, self._claims),
         )
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
@@ -283,10 +286,15 @@ class _Slot:
 
 
 class StorePool:
-    """N processes that hold request stores. `on_respawn` is called for each one that is started again."""
+    """N processes that hold request stores. `on_respawn` is called for each one that is started again.
 
-    def __init__(self, size: int, stores: int, on_respawn: Callable[[], None] | None = None) -> None:
-        self._slots = tuple(_Slot(stores) for _ in range(size))
+    `claims` is where data too large for a record lies (see `workers.claims`).
+    """
+
+    def __init__(
+        self, size: int, stores: int, on_respawn: Callable[[], None] | None = None, *, claims: str = ""
+    ) -> None:
+        self._slots = tuple(_Slot(stores, claims) for _ in range(size))
         self._on_respawn = on_respawn
         self.waiting = 0
 

@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     collect_idle: float = Field(default=0.5, gt=0, le=30, description="Silence after which a partition is read.")
     webhook_bytes: int = Field(default=2 << 20, ge=1024, description="Largest webhook body.")
 
+    claim_url: str = Field(default="", description="Where data too large for a record lies: file:///x, s3://bucket/x.")
+    claim_bytes: int = Field(default=32 << 20, ge=1024, le=48 << 20, description="Data above which it lies there.")
+
     http_host: str = "127.0.0.1"
     http_port: int = Field(default=6066, ge=0, le=65535, description="Webhook of the intake worker.")
     metrics_port: int = Field(default=-1, ge=-1, le=65535, description="-1: 9464 intake, 9465 store, 9466 llm.")

@@ -1,0 +1,184 @@
+"""Data too large for a record: in a folder and in S3, read back exactly or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from hyve.errors import HyveError
+from schemas import DiagnosisRequest, Payload
+from workers import claims
+
+TEXT = '{"a": "é", "n": 1}\n' * 1000
+
+
+def request(*sizes: int) -> DiagnosisRequest:
+    payloads = tuple(Payload(name=f"p{i}", text="x" * size) for i, size in enumerate(sizes))
+    return DiagnosisRequest(request_id="r", question="?", payloads=payloads)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/claims"
+
+
+def test_what_is_claimed_comes_back(root: str) -> None:
+    claimed = claims.put(root, Payload(name="logs", text=TEXT))
+    assert claimed.text == ""
+    assert claimed.size == len(TEXT.encode())
+    assert claimed.url.startswith(f"{root}/{datetime.now(UTC):%Y}")
+    again = Payload.model_validate_json(claimed.model_dump_json())
+    assert claims.text(root, again) == TEXT
+    assert claims.text(f"{root}/", again) == TEXT
+
+
+@hypothesis_settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text())
+def test_any_text_comes_back(tmp_path: Path, text: str) -> None:
+    root = f"file://{tmp_path}/any"
+    assert claims.text(root, claims.put(root, Payload(name="p", text=text))) == text
+
+
+def test_the_largest_texts_are_claimed_first_and_no_more_than_needed(root: str) -> None:
+    made = claims.check_in(root, request(10, 500, 300, 20), 400)
+    assert [bool(payload.url) for payload in made.payloads] == [False, True, False, False]
+    assert [claims.text(root, payload) for payload in made.payloads] == ["x" * n for n in (10, 500, 300, 20)]
+    whole = request(10, 20)
+    assert claims.check_in(root, whole, 400) == whole
+    assert claims.check_in("", request(500), 400) == request(500)
+
+
+def test_many_megabytes_that_pack_well_come_back(root: str) -> None:
+    text = "0" * (40 << 20)
+    claimed = claims.put(root, Payload(name="zeros", text=text))
+    assert claims.text(root, claimed) == text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "{root}/../secret",
+        "{root}/2026-01-02/../../secret.gz",
+        "{root}x/2026-01-02/00000000000000000000000000000000.gz",
+        "{root}/2026-01-02/0000000000000000000000000000000g.gz",
+        "{root}/2026-01-02/00000000000000000000000000000000.gz::http://evil.example/",
+        "http://169.254.169.254/latest/meta-data",
+        "s3://other/2026-01-02/00000000000000000000000000000000.gz",
+    ],
+)
+def test_a_claim_that_points_elsewhere_is_refused_unread(root: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def touched(*_: Any, **__: Any) -> None:
+        raise AssertionError("the store was asked")
+
+    monkeypatch.setattr(claims.fsspec.core, "url_to_fs", touched)
+    payload = Payload(name="p", url=url.format(root=root), size=1, digest="0")
+    with pytest.raises(HyveError, match="not below HYVE_CLAIM_URL"):
+        claims.text(root, payload)
+
+
+def test_a_worker_without_a_store_says_so(root: str) -> None:
+    claimed = claims.put(root, Payload(name="p", text="x"))
+    with pytest.raises(HyveError, match="this worker has no HYVE_CLAIM_URL"):
+        claims.text("", claimed)
+
+
+def path_of(claimed: Payload) -> Path:
+    return Path(claimed.url.removeprefix("file://"))
+
+
+def test_what_is_not_what_was_written_is_refused(root: str) -> None:
+    claimed = claims.put(root, Payload(name="p", text=TEXT))
+    for changed in (
+        {"digest": hashlib.sha256(b"x").hexdigest()},
+        {"size": claimed.size - 1},
+        {"size": claimed.size + 1},
+    ):
+        with pytest.raises(HyveError, match="not what was written"):
+            claims.text(root, claimed.model_copy(update=changed))
+    with pytest.raises(HyveError, match="above the limit"):
+        claims.text(root, claimed.model_copy(update={"size": claims.LARGEST + 1}))
+    path_of(claimed).write_bytes(b"no gzip")
+    with pytest.raises(HyveError, match="can't be read"):
+        claims.text(root, claimed)
+    path_of(claimed).unlink()
+    with pytest.raises(HyveError, match="can't be read: FileNotFoundError"):
+        claims.text(root, claimed)
+
+
+def test_a_bomb_is_read_no_further_than_its_claim(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed = claims.put(root, Payload(name="p", text="x" * 100))
+    path_of(claimed).write_bytes(gzip.compress(b"x" * (200 << 20)))
+    lengths = []
+    unpacked = claims._unpacked
+
+    def measured(file: Any, size: int) -> bytes:
+        data = unpacked(file, size)
+        lengths.append(len(data))
+        return data
+
+    monkeypatch.setattr(claims, "_unpacked", measured)
+    with pytest.raises(HyveError, match="not what was written"):
+        claims.text(root, claimed)
+    assert lengths == [101]
+
+
+def test_a_store_that_can_not_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HyveError, match=r"1 bytes of p can't be written: \w+: .*; check HYVE_CLAIM_URL"):
+        claims.put(f"file://{tmp_path}/file/below", Payload(name="p", text="x"))
+    with pytest.raises(HyveError, match="HYVE_CLAIM_URL"):
+        claims.put("nonsense://x", Payload(name="p", text="x"))
+
+
+def test_old_days_are_swept_and_nothing_else(root: str, tmp_path: Path) -> None:
+    claimed = claims.put(root, Payload(name="p", text="x"))
+    folder = tmp_path / "claims"
+    now = datetime.now(UTC)
+    for name in (f"{now - timedelta(days=3):%Y-%m-%d}", f"{now - timedelta(days=2):%Y-%m-%d}", "2020-01-01", "other"):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "file").write_text("x")
+    assert claims.sweep(root) == 2
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [f"{now:%Y-%m-%d}", f"{now - timedelta(days=2):%Y-%m-%d}", "other"]
+    )
+    assert claims.text(root, claimed) == "x"
+    assert claims.sweep("") == claims.sweep(f"file://{tmp_path}/none") == 0
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A bucket of a server that speaks S3, on loopback."""
+    server = pytest.importorskip("moto.server", reason="needs moto[server] and s3fs").ThreadedMotoServer(
+        "127.0.0.1", 0, verbose=False
+    )
+    s3fs = pytest.importorskip("s3fs", reason="needs moto[server] and s3fs")
+    server.start()
+    host, port = server.get_host_and_port()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name, value in (("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test"), ("DEFAULT_REGION", "us-east-1")):
+        patch.setenv(f"AWS_{name}", value)
+    s3fs.S3FileSystem(skip_instance_cache=True).mkdir("claims-bucket")
+    yield "s3://claims-bucket/hyve"
+    patch.undo()
+    server.stop()
+
+
+def test_s3_holds_claims_like_a_folder(bucket: str) -> None:
+    made = claims.check_in(bucket, request(10, 9 << 20), 400)
+    assert made.payloads[1].url.startswith(f"{bucket}/")
+    assert claims.text(bucket, made.payloads[1]) == "x" * (9 << 20)
+    assert claims.sweep(bucket) == 0
+    assert claims.sweep(bucket, datetime.now(UTC) + timedelta(days=4)) == 1
+    with pytest.raises(HyveError, match="can't be read"):
+        claims.text(bucket, made.payloads[1])

@@ -1,0 +1,136 @@
+"""Claim checks: data too large for a Kafka record lies in a store of files, and the record says where and what it is.
+
+Rules:
+- One place is trusted, `HYVE_CLAIM_URL` (fsspec: file:///folder, s3://bucket/prefix). A claim that points elsewhere is
+  refused: whoever may write a request must not choose what this process reads.
+- What is read must be what was written: as long as the claim says, and of its SHA-256 digest.
+- Data lies gzipped under the day it was written (UTC), so that a lifecycle rule of the bucket can take it after the
+  requests' retention; `sweep` does the same for any store.
+
+Functions block; call them from a thread.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import fsspec
+
+from hyve.errors import HyveError
+from schemas import DiagnosisRequest
+from schemas.records import Payload
+
+LARGEST = 1 << 30
+"""Bytes of the largest data that a claim may stand for."""
+
+KEPT_DAYS = 2
+"""Whole days after which `sweep` takes data away: requests live for one."""
+
+_NAME = re.compile(r"\d{4}-\d{2}-\d{2}/[0-9a-f]{32}\.gz")
+_LEVEL = 3
+
+
+def check_in(root: str, request: DiagnosisRequest, limit: int) -> DiagnosisRequest:
+    """`request` with its largest texts put under `root`, as many as it takes to keep at most `limit` bytes of text.
+
+    Without a `root` the request comes back as it is. HyveError where the store can't be written.
+    """
+    sizes = [len(payload.text.encode("utf-8", "replace")) for payload in request.payloads]
+    payloads = list(request.payloads)
+    over = sum(sizes) - limit
+    for i in sorted(range(len(payloads)), key=sizes.__getitem__, reverse=True):
+        if over <= 0 or not root:
+            break
+        payloads[i] = put(root, payloads[i])
+        over -= sizes[i]
+    return request.model_copy(update={"payloads": tuple(payloads)})
+
+
+def put(root: str, payload: Payload) -> Payload:
+    """Writes the payload's text under `root`; the payload that claims it."""
+    data = payload.text.encode("utf-8", "replace")
+    name = f"{datetime.now(UTC):%Y-%m-%d}/{uuid.uuid4().hex}.gz"
+    with _told(root, f"{len(data)} bytes of {payload.name} can't be written"):
+        fs, folder = fsspec.core.url_to_fs(root)
+        path = f"{folder.rstrip('/')}/{name}"
+        fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        with fs.open(path, "wb") as file:
+            file.write(gzip.compress(data, _LEVEL))
+    digest = hashlib.sha256(data).hexdigest()
+    update = {"text": "", "url": f"{root.rstrip('/')}/{name}", "size": len(data), "digest": digest}
+    return payload.model_copy(update=update)
+
+
+def text(root: str, payload: Payload) -> str:
+    """The text of a payload, read from where its claim says.
+
+    HyveError where it can't be had, or is not what was written.
+    """
+    if not payload.url:
+        return payload.text
+    where = f"{payload.name}: its data lies at {payload.url[:200]}"
+    if not root:
+        raise HyveError(f"{where}, but this worker has no HYVE_CLAIM_URL")
+    base = f"{root.rstrip('/')}/"
+    name = payload.url.removeprefix(base)
+    if not payload.url.startswith(base) or not _NAME.fullmatch(name):
+        raise HyveError(f"{where}, which is not below HYVE_CLAIM_URL ({root})")
+    if not 0 <= payload.size <= LARGEST:
+        raise HyveError(f"{where}: {payload.size} bytes are above the limit of {LARGEST}")
+    with _told(root, f"{where} and can't be read"):
+        fs, folder = fsspec.core.url_to_fs(root)
+        with fs.open(f"{folder.rstrip('/')}/{name}", "rb") as file:
+            data = _unpacked(file, payload.size)
+    if len(data) != payload.size or hashlib.sha256(data).hexdigest() != payload.digest:
+        raise HyveError(f"{where}, but what is there is not what was written (its length or digest differs)")
+    return data.decode("utf-8", "replace")
+
+
+def _unpacked(file: Any, size: int) -> bytes:
+    """What a gzip file holds, at most one byte more than `size`."""
+    reader = zlib.decompressobj(wbits=31)
+    made = bytearray()
+    while len(made) <= size and not reader.eof and (piece := file.read(1 << 20)):
+        made += reader.decompress(piece, size + 1 - len(made))
+        while len(made) <= size and reader.unconsumed_tail:
+            made += reader.decompress(reader.unconsumed_tail, size + 1 - len(made))
+    return bytes(made)
+
+
+def sweep(root: str, now: datetime | None = None) -> int:
+    """Takes away what was written more than KEPT_DAYS whole days ago, and returns how many days' folders went."""
+    if not root:
+        return 0
+    oldest = f"{(now or datetime.now(UTC)) - timedelta(days=KEPT_DAYS):%Y-%m-%d}"
+    gone = 0
+    with _told(root, "old data can't be taken away"):
+        fs, folder = fsspec.core.url_to_fs(root)
+        if not fs.exists(folder):
+            return 0
+        for path in fs.ls(folder, detail=False, refresh=True):
+            day = str(path).rstrip("/").rpartition("/")[2]
+            if re.fullmatch(r"\d{4}-\d{2}-\d{2}", day) and day < oldest:
+                fs.rm(path, recursive=True)
+                gone += 1
+    return gone
+
+
+@contextmanager
+def _told(root: str, what: str) -> Iterator[None]:
+    """Turns what a store of files raises into one line. Its libraries raise errors of many kinds."""
+    try:
+        yield
+    except ImportError as error:
+        scheme = root.partition("://")[0]
+        raise HyveError(f"{what}: {scheme}:// needs a package ({error}); for S3 install hyve-diagnosis[s3]") from None
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise HyveError(f"{what}: {type(error).__name__}: {said}; check HYVE_CLAIM_URL") from None
