@@ -308,7 +308,7 @@ def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
                 await queue.take(record, event.ack)
                 metrics.RECORDS_IN.labels(record.topic).inc()
 
-    async def revoked(_: Any, *given: Any, signal: Any, **__: Any) -> None:
+    def revoked(_: Any, /, *given: Any, signal: Any, **__: Any) -> None:
         queue.forget((place.topic, place.partition) for place in given[0])
 
     app.agent(app.topic(settings.topic("alerts"), value_type=bytes), name=f"{app.conf.id}.collect")(agent)
