@@ -72,7 +72,13 @@ def _intake(settings: Settings) -> faust.App:
 def _store(settings: Settings) -> faust.App:
     app = make_app(settings, "store", buffer=settings.batch)
     send = sender(app, settings)
-    pool = StorePool(settings.pool_size, settings.pool_stores, metrics.POOL_RESPAWNS.inc, claims=settings.claim_url)
+    pool = StorePool(
+        settings.pool_size,
+        settings.pool_stores,
+        metrics.POOL_RESPAWNS.inc,
+        claims=settings.claim_url,
+        memory=settings.pool_memory,
+    )
     stage = StoreStage(settings, pool)
     serve(app, settings, [settings.topic("requests")], "prepare", stage.request, send, settings.batch)
     serve(app, settings, [settings.topic("queries")], "finish", stage.command, send, settings.batch)
@@ -88,7 +94,12 @@ def _store(settings: Settings) -> faust.App:
         finally:
             pool.close()
 
+    async def expire() -> None:
+        if closed := await pool.expire(settings.pool_ttl):
+            log.info("store: %d stores were closed after %g s without an answer", closed, settings.pool_ttl)
+
     app.task(hold)
+    app.timer(min(60.0, settings.pool_ttl))(expire)
     return app
 
 

@@ -4,11 +4,13 @@ event loop.
 Rules:
 - N slots of one process each; a request's id picks its slot, so its store is found again. One call a slot
   at a time.
-- A store can be lost at any moment (death of its process, eviction, restart of the worker): calls then
-  raise `StoreMissing`, and the caller builds it again from the request record, by `prepare`.
+- A store lives until its request's answer is made, until it is the oldest of too many, or until it is older than its
+  time to live, whatever comes first. It can be lost at any moment (death of its process, restart of the worker): calls
+  then raise `StoreMissing`, and the caller builds it again from the request record, by `prepare`.
 - A call has a time limit; a process that overruns it is killed and started again. A process that dies in
   a call is started again and the call repeated once; if it dies again, the request is at fault:
-  `StoreDied`.
+  `StoreDied`. What a process may hold in memory is limited too (Linux): a call that needs more fails, and its
+  process is replaced, before the machine runs out of it.
 - Nothing unpicklable comes back: a child answers with values, its errors as text.
 - Children ignore SIGINT and SIGTERM (their worker drains first) and end when the worker ends, even by
   SIGKILL.
@@ -23,14 +25,16 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from hyve.diagnosis import Diagnosis
@@ -87,6 +91,7 @@ class _Held:
     request: DiagnosisRequest
     store: Any
     prompt: Any
+    born: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -95,16 +100,18 @@ class _Child:
 
     cap: int = 1
     claims: str = ""
+    memory: int = 0
+    most: int = 0
     stores: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
 
 
 _CHILD = _Child()
 
 
-def _start_child(cap: int, claims: str) -> None:
+def _start_child(cap: int, claims: str, memory: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _CHILD.cap, _CHILD.claims = cap, claims
+    _CHILD.cap, _CHILD.claims, _CHILD.memory = cap, claims, memory
     parent = multiprocessing.parent_process()
     if parent is not None:
         sentinel = parent.sentinel
@@ -131,11 +138,40 @@ def _drop(request_id: str) -> bool:
     return held is not None
 
 
+def _expire(age: float) -> int:
+    """Closes the stores that are older than `age` seconds; their number."""
+    born = time.monotonic() - age
+    old = [name for name, held in _CHILD.stores.items() if held.born < born]
+    return sum(map(_drop, old))
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Lets the data of this process be `memory` bytes more than after its start, as long as a call runs.
+
+    Not in between: what a call's arguments need when they come in can't be refused, only die of it.
+    """
+    if not _CHILD.most:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_CHILD.most if hard < 0 else min(_CHILD.most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 def _warm() -> int:
     import hyve.stages  # noqa: F401 - imported here, so that only children pay for it
     from hyve.tokens import count_tokens
 
     count_tokens("")  # reads the vocabulary
+    if _CHILD.memory and not _CHILD.most and sys.platform.startswith("linux"):  # others don't count all data
+        status = Path("/proc/self/status").read_text()
+        _CHILD.most = int(status.partition("VmData:")[2].split()[0]) * 1024 + _CHILD.memory
     return os.getpid()
 
 
@@ -213,6 +249,7 @@ def _finish(command: StoreCommand) -> tuple[Diagnosis, str]:
             kind=request.kind,
         )
     notes = (*(note for note in request.notes if note not in diagnosis.notes), *diagnosis.notes)
+    _drop(command.request_id)
     return replace(diagnosis, notes=notes), request.question
 
 
@@ -232,18 +269,21 @@ def _decision(command: StoreCommand) -> Any:
     return reply.Direct(command.text)
 
 
-Verdict = Literal["ok", "missing", "unusable", "refused", "fault"]
+Verdict = Literal["ok", "missing", "unusable", "refused", "memory", "fault"]
 
 
 def _run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verdict, Any]:
     try:
-        return "ok", function(*arguments)
+        with _limited():
+            return "ok", function(*arguments)
     except StoreMissing as error:
         return "missing", str(error)
     except RecordUnusable as error:
         return "unusable", str(error)
     except HyveError as error:
         return "refused", str(error)
+    except MemoryError:
+        return "memory", f"this data needs more memory than HYVE_POOL_MEMORY allows ({_CHILD.memory:,} bytes)"
     except Exception:
         return "fault", traceback.format_exc(limit=8)
 
@@ -251,9 +291,9 @@ def _run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verd
 class _Slot:
     """One child process and the lock that lets one call in at a time."""
 
-    def __init__(self, cap: int, claims: str) -> None:
+    def __init__(self, cap: int, claims: str, memory: int) -> None:
         self.lock = asyncio.Lock()
-        self._cap, self._claims = cap, claims
+        self._settings = cap, claims, memory
         self._executor = self._spawn()
         self.pid: int | None = None
 
@@ -262,7 +302,7 @@ class _Slot:
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start_child,
-            initargs=(self._cap, self._claims),
+            initargs=self._settings,
         )
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
@@ -288,13 +328,14 @@ class _Slot:
 class StorePool:
     """N processes that hold request stores. `on_respawn` is called for each one that is started again.
 
-    `claims` is where data too large for a record lies (see `workers.claims`).
+    `claims` is where data too large for a record lies (see `workers.claims`), `memory` the bytes that each process may
+    hold beyond what it needs to start (0: no limit).
     """
 
     def __init__(
-        self, size: int, stores: int, on_respawn: Callable[[], None] | None = None, *, claims: str = ""
+        self, size: int, stores: int, on_respawn: Callable[[], None] | None = None, *, claims: str = "", memory: int = 0
     ) -> None:
-        self._slots = tuple(_Slot(stores, claims) for _ in range(size))
+        self._slots = tuple(_Slot(stores, claims, memory) for _ in range(size))
         self._on_respawn = on_respawn
         self.waiting = 0
 
@@ -336,6 +377,11 @@ class StorePool:
         """Closes the request's store; False where there was none."""
         return bool(await self._call(self.slot_of(request_id), _drop, (request_id,), 30.0))
 
+    async def expire(self, age: float) -> int:
+        """Closes the stores that are older than `age` seconds, in every process that is up; their number."""
+        up = [index for index, slot in enumerate(self._slots) if slot.pid is not None]
+        return sum(await asyncio.gather(*(self._call(index, _expire, (age,), 30.0) for index in up)))
+
     def close(self) -> None:
         """Ends every process at once."""
         for slot in self._slots:
@@ -365,6 +411,9 @@ class StorePool:
         for last in (False, True):
             try:
                 answer: tuple[Verdict, Any] = await slot.call(function, arguments, limit)
+                if answer[0] == "memory":  # nobody knows what else in that process went without
+                    self._respawn(slot)
+                    raise HyveError(answer[1])
                 return answer
             except TimeoutError:
                 self._respawn(slot)

@@ -117,11 +117,42 @@ async def test_an_unknown_store_is_missing_and_so_is_a_dropped_one(pool: StorePo
 async def test_the_least_recently_used_store_gives_way(pool: StorePool) -> None:
     await pool.prepare("r1", raw("r1"), 60)
     await pool.prepare("r2", raw("r2"), 60)
-    await pool.finish(command("r1", "rules"), 30)
+    await pool.follow_up(command("r1", "query", sql="SELECT 1 FROM records"), 2000, 30)
     await pool.prepare("r3", raw("r3"), 60)
     with pytest.raises(StoreMissing):
         await pool.finish(command("r2", "rules"), 30)
     assert (await pool.finish(command("r1", "rules"), 30))[1] == "how many rows?"
+
+
+async def test_a_store_is_closed_with_its_answer(pool: StorePool) -> None:
+    await pool.prepare("r1", raw("r1"), 60)
+    await pool.finish(command("r1", "rules"), 30)
+    assert await pool.drop("r1") is False
+
+
+async def test_stores_that_wait_too_long_for_an_answer_are_closed(pool: StorePool) -> None:
+    assert await pool.expire(0.0) == 0, "no process is started to look for old stores"
+    await pool.prepare("r1", raw("r1"), 60)
+    await pool.prepare("r2", raw("r2"), 60)
+    assert await pool.expire(60.0) == 0
+    await asyncio.sleep(0.05)
+    assert await pool.expire(0.01) == 2
+    with pytest.raises(StoreMissing):
+        await pool.finish(command("r1", "rules"), 30)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits all of a process's data")
+async def test_data_that_needs_too_much_memory_is_refused_and_the_next_is_served() -> None:
+    """Whether the call fails or its process dies of it: libraries that can't get memory may end a process."""
+    pool = StorePool(size=1, stores=4, memory=256 << 20)
+    try:
+        with pytest.raises(HyveError, match="memory"):
+            await pool.prepare("large", raw("large", 900_000), 120)
+        await pool.prepare("small", raw("small"), 60)
+        diagnosis, _ = await pool.finish(command("small", "query", hop=2, sql="SELECT count(*) FROM records"), 30)
+        assert diagnosis.evidence[0].rows == ((40,),)
+    finally:
+        pool.close()
 
 
 async def test_bad_records_and_bad_data_are_told_apart(pool: StorePool) -> None:
