@@ -1,10 +1,11 @@
-# Two commands: `make demo` shows the product, `make test` proves it. Both make .venv when it is missing.
+# `make demo` shows the product, `make test` proves it, `make test-kafka` proves it on Apache Kafka. All make .venv when
+# it is missing.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-kafka lint clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "HYVE needs Python 3.11 to 3.13; set PYTHON=python3.11")'
@@ -29,6 +30,10 @@ lint: $(VENV)/.test
 
 test: lint
 	$(BIN)/pytest $(ARGS)
+
+# On Apache Kafka: by Docker, or by Java 17 and Maven, or HYVE_TEST_BOOTSTRAP=host:port; fails where there is none.
+test-kafka: $(VENV)/.test
+	HYVE_TEST_BROKER=apache $(BIN)/pytest -m "kafka and not embedded" tests/integration $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

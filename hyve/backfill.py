@@ -19,19 +19,28 @@ Rules:
   column, row.
 - Integers are list indexes from 0 where the container is a list or not there yet, else keys; texts are keys.
   A list must come out without gaps.
+- A key that is written out must stand in the template where the template has keys at that place: a mistyped one
+  would leave the chart empty. Empty objects and lists, null, and what rows made are filled with any key.
 - What is missing on the way (or null) is made: a list before an index, an object before a key. What is there
-  already keeps its other content. A scalar or a filled container is never replaced by rows.
+  already keeps its other content. At the end of a path rows replace a scalar, never a filled container; on the way
+  they replace nothing but null.
 - Two rows may say the same of one place, never two different things.
+- NaN and infinities of numeric columns become null: charts have no other gap.
+- At most `MAX_VALUES` values and `MAX_BYTES` bytes are filled in.
 """
 
 from __future__ import annotations
 
 import copy
+import difflib
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from hyve import cells
 from hyve.errors import BackfillError
 
 if TYPE_CHECKING:
@@ -40,6 +49,12 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 64
 """Steps of the longest path."""
+
+MAX_VALUES = 1_000_000
+"""Values of all fills together: rows times mappings."""
+
+MAX_BYTES = 64 << 20
+"""Size of what is filled in, roughly as JSON."""
 
 ROW_NUMBER = "_row_id"
 """Stands for the row's number where the rows have no such column."""
@@ -121,6 +136,12 @@ class _Filler:
     source: int
     columns: tuple[int, ...]
     """For each step the number of its column, -1 for a key, -2 for the row's number."""
+    numeric: bool
+    """Whether a text of its column stands for NaN or an infinity."""
+
+    def value(self, row: tuple[Any, ...]) -> Any:
+        value = row[self.source]
+        return None if self.numeric and isinstance(value, str) else value
 
     def fail(self, row: int, why: str) -> BackfillError:
         return BackfillError(f"path {self.path!r}, column {self.column!r}, row {row}: {why}")
@@ -137,10 +158,13 @@ def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]
                 f"the statement gives {result.total_rows} rows and only {len(result.rows)} can be filled in; "
                 f"aggregate further: {result.sql[:200]}"
             )
-        work.append((result, [_filler(mapping.column, mapping.path, result.columns) for mapping in mappings]))
-    filling = _Filling(work)
+        work.append((result, [_filler(mapping.column, mapping.path, result) for mapping in mappings]))
+    count = sum(len(result.rows) * len(fillers) for result, fillers in work)
+    if count > MAX_VALUES:
+        raise BackfillError(f"{count:,} values are to be filled in, the limit is {MAX_VALUES:,}; aggregate further")
     try:
         filled = copy.deepcopy(template)
+        filling = _Filling(filled, work)
         for result, fillers in work:
             for number, row in enumerate(result.rows):
                 for filler in fillers:
@@ -151,7 +175,14 @@ def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]
     return filled
 
 
-def _filler(column: str, path: str, columns: tuple[str, ...]) -> _Filler:
+def gaps(result: QueryResult, mappings: Sequence[FillMapping]) -> int:
+    """How many of the values that `mappings` take are NaN or infinite, which `fill` makes null."""
+    fillers = [_filler(mapping.column, mapping.path, result) for mapping in mappings]
+    return sum(filler.value(row) is None is not row[filler.source] for row in result.rows for filler in fillers)
+
+
+def _filler(column: str, path: str, result: QueryResult) -> _Filler:
+    columns = result.columns
     steps = parse_path(path)
     numbers = []
     for step in steps:
@@ -161,14 +192,18 @@ def _filler(column: str, path: str, columns: tuple[str, ...]) -> _Filler:
             numbers.append(-2)
         else:
             numbers.append(_column(step.column, path, columns))
-    return _Filler(path, column, steps, _column(column, path, columns), tuple(numbers))
+    source = _column(column, path, columns)
+    return _Filler(path, column, steps, source, tuple(numbers), result.types[source] in ("DOUBLE", "FLOAT"))
 
 
 def _column(name: str, path: str, columns: tuple[str, ...]) -> int:
     found = [i for i, given in enumerate(columns) if given == name]
     found = found or [i for i, given in enumerate(columns) if given.lower() == name.lower()]
     if not found:
-        raise BackfillError(f"path {path!r}: the rows have no column {name!r}; they have: {', '.join(columns[:30])}")
+        hint = _close(name, columns)
+        raise BackfillError(
+            f"path {path!r}: the rows have no column {name!r}{hint}; they have: {', '.join(columns[:30])}"
+        )
     if len(found) > 1:
         raise BackfillError(f"path {path!r}: {len(found)} columns are called {name!r}; rename them with AS")
     return found[0]
@@ -193,15 +228,38 @@ def _is_index(value: int | str, step: Step) -> bool:
     return isinstance(value, int) or step.index
 
 
+def _close(name: str, names: Iterable[str]) -> str:
+    """ ": did you mean ...?" where one of `names` is near."""
+    near = difflib.get_close_matches(name[:100], [known[:100] for known in islice(names, 300)], 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _objects(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a template that have keys, each with its path, the outer ones first."""
+    waiting: deque[tuple[str, Any]] = deque([("", root)])
+    while waiting:
+        path, value = waiting.popleft()
+        if isinstance(value, dict):
+            if value:
+                yield path, value
+            items: Iterable[tuple[Any, Any]] = ((re.sub(r"[.()\[\]\\]", r"\\\g<0>", key), value[key]) for key in value)
+        else:
+            items = enumerate(value)
+        waiting.extend((f"{path}.{key}".lstrip("."), inner) for key, inner in items if isinstance(inner, (dict, list)))
+
+
 class _Filling:
-    """The state of one `fill`: what was written where, and which lists grew.
+    """The state of one `fill`: what was written where, which lists grew, and which objects the template itself had.
 
     Without gaps no list can be longer than what it held plus one slot for each value written, and no more
     slots can be made in all than steps are taken: indexes far beyond that are refused at once instead of
     being allocated.
     """
 
-    def __init__(self, work: Sequence[tuple[QueryResult, Sequence[_Filler]]]) -> None:
+    def __init__(self, root: Any, work: Sequence[tuple[QueryResult, Sequence[_Filler]]]) -> None:
+        self.root = root
+        self.given = {id(value) for _, value in _objects(root)}
+        self.bytes = 0
         self.rows = sum(len(result.rows) for result, _ in work)
         self.longest = sum(len(result.rows) * len(fillers) for result, fillers in work) + _SLACK
         self.slots = _SLACK + sum(
@@ -224,7 +282,7 @@ class _Filling:
                 raise filler.fail(number, f"step {i + 1} ({place}) is {current!r}, which has no place inside")
             container = current
         place = self.place(container, values[-1], filler, len(values) - 1, number)
-        current, new = _current(container, place), row[filler.source]
+        current, new = _current(container, place), filler.value(row)
         spot = (id(container), place)
         if spot in self.written:
             old = self.written[spot]
@@ -235,11 +293,16 @@ class _Filling:
         if isinstance(current, (dict, list)) and current:
             raise filler.fail(number, f"the place holds a {type(current).__name__} with content already")
         self.written[spot] = new
+        self.bytes += cells.size(new)
+        if self.bytes > MAX_BYTES:
+            raise filler.fail(number, f"over {MAX_BYTES >> 20} MB would be filled in; select less")
         container[place] = copy.deepcopy(new) if isinstance(new, (dict, list)) else new
 
     def place(self, container: Any, value: int | str, filler: _Filler, i: int, number: int) -> int | str:
         """The key or index of `value` in `container`; a list grows to it, with gaps on the way."""
         if isinstance(container, dict):
+            if filler.columns[i] == -1 and id(container) in self.given and value not in container:
+                raise self.missing(filler, i, container)
             return str(value)
         if not _is_index(value, filler.steps[i]):
             why = f"step {i + 1} is {value!r}, but a list stands there, which needs an integer index"
@@ -256,6 +319,20 @@ class _Filling:
             self.slots -= more
             container.extend([_GAP] * more)
         return index
+
+    def missing(self, filler: _Filler, i: int, container: dict[str, Any]) -> BackfillError:
+        """The error for a key that the template lacks, with the nearest that it has."""
+        key = filler.steps[i].key
+        hint = _close(key, container)
+        if not hint:
+            places = (path for path, value in _objects(self.root) if key in value and value is not container)
+            place = next(places, None)
+            hint = "" if place is None else f" ({key!r} stands at {f'{place}.{key}'.lstrip('.')[:200]!r})"
+        where = f"step {i + 1}" if i else "the top"
+        return BackfillError(
+            f"path {filler.path!r}, column {filler.column!r}: the template has no key {key!r} at {where}{hint}; "
+            f"it has: {', '.join(list(map(str, container))[:30])[:500]}. Put an empty slot there, or mend the path"
+        )
 
     def check(self) -> None:
         """Refuse lists that came out with gaps."""

@@ -140,13 +140,16 @@ def head_text(value: Any) -> str:
     return value if _HEAD.match(value) and not _IS_RESERVED.match(value) else quoted(value)
 
 
-def column(values: Sequence[str | None]) -> Codec | None:
-    """For a table of which some rows are shown: the affix or time codec of its texts; None where plain cells do.
+def times(values: Sequence[str | None]) -> Codec | None:
+    """For a table of which some rows are shown: the time codec of a column's texts; None where plain cells do.
 
     None among `values` is an empty cell, before and after.
     """
+    present = [value for value in values if value is not None]
+    if not present or not _TIME.fullmatch(present[0][:_LONG]):
+        return None
     given = [ABSENT if value is None else value for value in values]
-    return spell(given, [cell(value) for value in given], frozenset({"affix", "time"}))
+    return _times(given, present, count_tokens("\n".join(present)))
 
 
 def spell(
@@ -213,7 +216,7 @@ def _affixes(values: Sequence[Any], present: list[str], cells: Sequence[str], pl
 
 def _ends(texts: list[str]) -> tuple[str, str]:
     """What all of `texts` begin and end with, up to a word's end: no word and no number is torn apart."""
-    before = _common(min(texts), max(texts))
+    before = common(min(texts), max(texts))
     if all(map(_IS_RESERVED.match, texts)):
         alike = before.isdigit() and len(before) > 2 and {len(text) for text in texts} == {len(texts[0])}
         return before if alike and len(texts[0]) > _SHORT_NUMBER and all(map(str.isdigit, texts)) else "", ""
@@ -221,13 +224,13 @@ def _ends(texts: list[str]) -> tuple[str, str]:
     if _DECIMAL.fullmatch(before):
         before = ""
     reverse = [text[::-1] for text in texts]
-    behind = re.sub(r"\A\w+", "", _common(min(reverse), max(reverse))[::-1])
+    behind = re.sub(r"\A\w+", "", common(min(reverse), max(reverse))[::-1])
     over = len(before) + len(behind) - min(map(len, texts))
     return before, re.sub(r"\A\w+", "", behind[over:]) if over > 0 else behind
 
 
-def _common(one: str, other: str) -> str:
-    """What both begin with."""
+def common(one: str, other: str) -> str:
+    """What both texts begin with."""
     least, most = 0, min(len(one), len(other))
     while least < most:
         middle = (least + most + 1) // 2
@@ -252,7 +255,7 @@ def _affix_header(left: str, right: str, as_text: bool) -> str | None:
 def _digits(values: Sequence[Any], present: list[int], cells: Sequence[str]) -> list[Codec]:
     """Long integers of one length, by the digits in which they differ."""
     low, high = str(min(present)), str(max(present))
-    before = _common(low, high)
+    before = common(low, high)
     if len(low) != len(high) or len(before) < 3 or len(before) == len(low):
         return []
     parts = [str(value)[len(before) :] if type(value) is int else cell(value) for value in values]

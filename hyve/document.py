@@ -20,13 +20,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from json.scanner import make_scanner
 from typing import Any, Literal
 
 from hyve import heads, strictjson, tables
 from hyve.encodings import decode
 from hyve.lenient import read_lenient
+from hyve.rawdecode import raw_decode
 from hyve.recovery import (
     ANSI,
     BEGUN,
@@ -40,7 +41,7 @@ from hyve.recovery import (
     read_root,
     recover,
 )
-from hyve.strictjson import Decoder, Pairs, raw_decode, too_deep
+from hyve.strictjson import Ahead, Decoder, Lines, Pairs, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "collector_paused", "embedded", "parse"]
 
@@ -55,6 +56,7 @@ class Part:
     """One structured value. `span` is its half-open range of character offsets in the document's text.
 
     `partial_tail` is the text of the token that the end of a cut document left incomplete, without an opening quote.
+    The values of very long lists and texts of lines are not held: `value` reads them again, `ahead` run by run.
     """
 
     value: Any
@@ -62,6 +64,30 @@ class Part:
     syntax: Syntax
     flags: tuple[str, ...] = ()
     partial_tail: str = ""
+
+    @property
+    def ahead(self) -> Ahead | Lines | None:
+        """The runs of a very long list, or of all lines of a very long text, which are not held as values."""
+        value: Any = self._value  # type: ignore[attr-defined]
+        return value if type(value) in (Ahead, Lines) else None
+
+
+class _Value:
+    """The value of a part. Those of very long lists and texts are read from the text each time they are asked for."""
+
+    def __get__(self, part: Part | None, owner: type) -> Any:
+        if part is None:
+            return self
+        value: Any = part._value  # type: ignore[attr-defined]
+        if type(value) is Ahead:
+            return value.value()
+        return value.value(*part.span) if type(value) is Lines else value
+
+    def __set__(self, part: Part, value: Any) -> None:
+        object.__setattr__(part, "_value", value)
+
+
+Part.value = _Value()
 
 
 @dataclass(frozen=True)
@@ -129,11 +155,15 @@ def _whole(text: str) -> list[Part] | None:
     """The parts of a text that is strict JSON, or lines of it, or a table, from its start to its end."""
     start = len(text) - len(text.lstrip())
     if text[start] in "{[":
-        read = strictjson.read(text)
+        read = strictjson.read(text, keep=False)
         if read is not None:
             return [Part(read[0], (start, len(text.rstrip())), "json", tuple(sorted(read[1])))]
-        records = strictjson.read_lines(text)
-        return [Part(value, (a, b), "json", flags) for value, a, b, flags in records] if records else None
+        records = strictjson.read_lines(text, keep=False)
+        if not records:
+            return None
+        records.reverse()
+        taken = map(list.pop, repeat(records, len(records)))  # each is freed once it is a part: there may be millions
+        return [Part(value, (a, b), "json", flags) for value, a, b, flags in taken]
     table = tables.read(text)
     if table is None:
         return None
@@ -416,7 +446,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
     newline = "\r" if "\r" in text and "\n" not in text else "\n"
     pieces: list[str] = []
     lines: dict[int, str] = {}
-    whole: list[str] = []
+    parts_of_lines = False
     broken: set[int] = set()
     number, at = 1, 0
     for start, end in [*spans, (len(text), len(text))]:
@@ -432,10 +462,11 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
         over = text.count(newline, start, end)
         if over:
             broken.update((number, number + over))
-        elif start < end and not whole:
-            whole = text.split(newline)
+        elif start < end:
+            parts_of_lines = True
         number += over
         at = end
-    if whole:
+    if lines and parts_of_lines:
+        whole = text.split(newline)
         lines = {n: line if n in broken else whole[n - 1].rstrip("\r") for n, line in lines.items()}
     return pieces, list(lines.items())

@@ -6,8 +6,9 @@ its header; what does not fit leaves a marker with its count.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hyve.naming import quote
 from hyve.profile import told
@@ -18,9 +19,12 @@ HEAD, COLUMNS, MEANS, ROWS, QUERY = range(5)
 """The sections of a table, in reading order; the queries of all tables stand at the end."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Line:
-    """A candidate line: where it stands, how much it matters, how many columns it describes, what it costs."""
+    """A candidate line: where it stands, how much it matters, how many columns it describes, its tokens with its end.
+
+    A header may name the `parts` of its table with their rows; a row then says to which `part` it belongs.
+    """
 
     table: int
     section: int
@@ -28,7 +32,12 @@ class Line:
     priority: float
     text: str
     columns: int = 0
-    cost: int = 0
+    part: int = -1
+    parts: tuple[tuple[str, int], ...] = ()
+    cost: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cost", count_tokens(self.text) + 1)
 
 
 @dataclass(frozen=True)
@@ -40,17 +49,19 @@ class Fitted:
     unused: int
 
 
-def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int) -> Fitted:
-    """The lines of highest priority that fit, in reading order, with the counts of what was left out."""
-    for line in lines:
-        line.cost = count_tokens(line.text) + 1
+def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int, note: str = "") -> Fitted:
+    """The lines of highest priority that fit, in reading order, with the counts of what was left out.
+
+    `rest` are the tables that are only named, `note` stands above all.
+    """
     lines.sort(key=lambda line: (-line.priority, line.table, line.section, line.order))
     kept: list[Line] = []
     headed: set[int] = set()
     most = _names_that_fit(tables, range(len(tables)), budget // 3)
-    spent = count_tokens(_others(tables, rest, most)) + 20
+    spent = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
     for line in lines:
-        extra = 9 if line.section == HEAD else 0  # a header may need a marker of cut rows and columns
+        # A header may need a marker of cut rows and columns.
+        extra = 9 + count_tokens(_cut(line.parts, [])) if line.section == HEAD else 0
         if (line.section == HEAD or line.table in headed) and spent + line.cost + extra <= budget:
             kept.append(line)
             spent += line.cost + extra
@@ -58,6 +69,7 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
                 headed.add(line.table)
     while True:
         text = _assemble(kept, lines, tables, rest, most)
+        text = f"{note}\n{text}" if note else text
         cost = count_tokens(text)
         if cost <= budget or not (kept or most):
             return Fitted(text, len(kept), budget - cost)
@@ -65,6 +77,13 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
             kept.pop()
         else:
             most = most * 3 // 4
+
+
+def _cut(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
+    """How many rows of each part are not among the lines shown."""
+    counts = Counter(line.part for line in shown if line.section == ROWS)
+    left = (f"{name}: {rows - counts[i]:,}" for i, (name, rows) in enumerate(parts))
+    return f"; {', '.join(left)}" if parts else ""
 
 
 def _others(tables: Sequence[Table], missing: Sequence[int], most: int) -> str:
@@ -96,10 +115,12 @@ def _assemble(kept: list[Line], lines: list[Line], tables: Sequence[Table], rest
         rows = [line.text for line in group if line.section == ROWS]
         shown_rows = max(0, len(rows) - 1)
         if shown_rows:
-            out += rows
+            head, *rows = rows
+            out += [f"[{shown_rows}]{head[2:]}" if head.startswith("[]") else head, *rows]  # TOON says how many
         left = tables[index].rows - shown_rows
         if left and tables[index].rows > 1:
-            out.append(f"... ({left:,} more rows)")
+            head_line = next(line for line in group if line.section == HEAD)
+            out.append(f"... ({left:,} more rows{_cut(head_line.parts, group)})")
     missing = sorted({line.table for line in lines} - set(by_table)) + rest
     examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == QUERY]
     if missing:

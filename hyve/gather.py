@@ -4,11 +4,13 @@ Rules:
 - Parts of one document share a root where their records are alike: objects in any number, and lists of records that
   have most keys in common. Lists of other records get roots of their own.
 - Values are read here and nowhere later: once the columns are made, the documents may be freed.
+- A very long list, or text of lines, is read in runs, and both its tables and its relations are made run by run. Where
+  they don't come out right the first time, it is read again, at last as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,21 +18,42 @@ import pyarrow as pa
 
 from hyve import formats, lines
 from hyve.document import Document, collector_paused
+from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.logtable import log_table
 from hyve.naming import free_name, identifier
-from hyve.shape import TableData, shred
+from hyve.runs import Runs
+from hyve.shape import TableData, Unsettled, shred
+from hyve.strictjson import Ahead, Lines
 
 ROOT, LINES = "records", "lines"
 _SAMPLE, _GROUPS, _MOST = 100, 16, 0.7
 
 
+Place = tuple[int, int, int | None]
+"""(part, first row, end row or None): the rows of a list, or the one row that a part is."""
+
+
+@dataclass(frozen=True)
+class _EachRow:
+    """The places of parts of which each is one row, the first part being number `start`."""
+
+    start: int
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __iter__(self) -> Iterator[Place]:
+        return ((self.start + row, row, None) for row in range(self.rows))
+
+
 @dataclass(frozen=True)
 class Root:
-    """One shredded root: which parts its rows came from. A layout entry is (part, first row, end row or None)."""
+    """One shredded root, and where its rows came from."""
 
     data: TableData
     name: str
-    layout: tuple[tuple[int, int, int | None], ...] = ()
+    layout: Sequence[Place] | _EachRow = ()
     relation: bool = False
     source: bool = False
     free_text: bool = False
@@ -47,8 +70,6 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     grouped = _grouped(documents)
     documents.clear()
     groups = [group for document in grouped for group in document.groups]
-    for group in groups:
-        group.data = shred(group.rows)
     alone = len(groups) == 1 and not any(document.texts for document in grouped)
     if alone and (logs := _log_records(groups[0])) is not None:
         relations, flags = [logs], tuple[str, ...]()
@@ -58,10 +79,13 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
 
 
 def _log_records(group: _Group) -> Root | None:
-    """The relation of records that are all log records of one shape: made of the columns that are there already."""
-    if not group.rows or not isinstance(group.rows[0], dict) or not formats.only_logs(tuple(group.rows[0])):
+    """The relation of records that are all log records of one shape: made of the columns that there are."""
+    first = group.first()
+    if not isinstance(first, dict) or not formats.only_logs(tuple(first)):
         return None
-    made = log_table(group.data) if group.data is not None else None
+    for _ in group.shredded():
+        pass
+    made = log_table(group.table())
     if made is None:
         return None
     group.source = True
@@ -70,39 +94,88 @@ def _log_records(group: _Group) -> Root | None:
 
 def _relations(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]]:
     """The telemetry that parts and lines of text hold, as roots, and the flags of what was done to read it."""
-    relations: formats.Relations = {}
-    flags: list[str] = []
+    relations = _Relations(any(group.ahead for document in documents for group in document.groups))
+    while True:
+        try:
+            for document in documents:
+                for group in document.groups:
+                    group.source = relations.take(group.found()) > 0
+                texts = [row["text"] for _, rows in document.texts for row in rows]
+                if texts:
+                    document.source = relations.take(iter([formats.find((), texts)])) >= _MOST * len(texts)
+            roots = relations.roots()
+        except Inseparable:
+            relations = _Relations(relations.several)
+        except Unsettled:
+            relations = _Relations(False)
+        else:
+            if roots is not None:
+                return roots, tuple(dict.fromkeys(relations.flags))
 
-    def take(found: formats.Found) -> int:
-        flags.extend(found.flags)
-        for name, rows in found.relations.items():
-            relations.setdefault(name, []).extend(rows)
-        return max(map(len, found.relations.values()), default=0)
 
-    for document in documents:
-        for group in document.groups:
-            group.source = take(formats.find(group.values)) > 0
-        texts = [row["text"] for _, rows in document.texts for row in rows]
-        document.source = bool(texts) and take(formats.find((), texts)) >= _MOST * len(texts)
-    roots = []
-    for name in list(relations):
-        data = shred(relations.pop(name), expand=False, derived=True)
-        if not data.rows:
-            continue
-        for path, column in data.columns.items():
-            array = column.array
-            if array is not None and len(path) == 1 and path[0] in formats.TIME_KEYS:
-                times = array if pa.types.is_int64(array.type) else pa.nulls(len(array), pa.int64())
-                column.array = times.cast(pa.timestamp("ns"))
-        roots.append(Root(data, name, relation=True))
-    return roots, tuple(flags)
+class _Relations:
+    """Relations in the making. `several`: their rows become columns as they come."""
+
+    def __init__(self, several: bool) -> None:
+        self.several = several
+        self.made: dict[str, TableData] = {}
+        self.runs: dict[str, Runs] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Forgets the rows: they come again."""
+        self.rows: formats.Relations = {}
+        self.counts: dict[str, int] = {}
+        self.flags: list[str] = []
+
+    def take(self, found: Iterator[formats.Found]) -> int:
+        """Takes in what was found in one group or text; how many rows most of it has."""
+        before = dict(self.counts)
+        for one in found:
+            self.flags.extend(one.flags)
+            for name, rows in one.relations.items():
+                self.counts[name] = self.counts.get(name, 0) + len(rows)
+                if not self.several:
+                    self.rows.setdefault(name, []).extend(rows)
+                elif rows and name not in self.made:
+                    self.runs.setdefault(name, Runs(expand=False, derived=True)).add(rows)
+            del one  # the next one is made now
+        self.counts = {name: count for name, count in self.counts.items() if count}
+        return max((count - before.get(name, 0) for name, count in self.counts.items()), default=0)
+
+    def roots(self) -> list[Root] | None:
+        """The tables of all relations; None where everything is to be taken in once more. Raises Unsettled."""
+        for name in self.counts:
+            if name in self.made:
+                continue
+            if not self.several:
+                data: TableData | None = shred(self.rows.pop(name), expand=False, derived=True)
+            else:
+                data = self.runs[name].table()
+            if data is not None:
+                self.made[name] = _timed(data)
+        if len(self.made) < len(self.counts):
+            self.begin()
+            return None
+        return [Root(self.made[name], name, relation=True) for name in self.counts]
+
+
+def _timed(data: TableData) -> TableData:
+    """A relation's table, its times as such."""
+    for path, column in data.columns.items():
+        array = column.array
+        if array is not None and len(path) == 1 and path[0] in formats.TIME_KEYS:
+            times = array if pa.types.is_int64(array.type) else pa.nulls(len(array), pa.int64())
+            column.array = times.cast(pa.timestamp("ns"))
+    return data
 
 
 @dataclass
 class _Group:
     """Parts of one document that share a root table: objects in any number, and lists of records like them.
 
-    `values` are those of the parts, `rows` their records. `source`: telemetry relations were made of them.
+    `values` are those of the parts, `rows` their records. A very long list is alone in its group, which has no values
+    then but reads it `ahead`. `source`: telemetry relations were made of them.
     """
 
     keys: set[Any] = field(default_factory=set)
@@ -110,9 +183,65 @@ class _Group:
     source: bool = False
     values: list[Any] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
-    layout: list[tuple[int, int, int | None]] = field(default_factory=list)
+    layout: list[Place] | _EachRow = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
+    ahead: Ahead | Lines | None = None
+    separable: bool = True
     data: TableData | None = None
+
+    def first(self) -> Any:
+        """The first row of a list or of lines, or None."""
+        if self.ahead is not None:
+            return None if self.ahead.path else self.ahead.first()
+        return self.rows[0] if self.rows else None
+
+    def table(self) -> TableData:
+        """The table of the group, once it is shredded."""
+        assert self.data is not None
+        return self.data
+
+    def found(self) -> Iterator[formats.Found]:
+        """The telemetry relations that the parts hold; shreds them on the way. Raises Inseparable, but once."""
+        if self.ahead is None or not self.separable:
+            for _ in self.shredded():
+                pass
+            yield formats.find(self.values if self.ahead is None else self.ahead.values())
+            return
+        try:
+            yield from find_runs(self.shredded(), self.ahead.path, isinstance(self.ahead, Lines))
+        except Inseparable:
+            self.separable = False
+            raise
+
+    def shredded(self) -> Iterator[tuple[Any, list[Any]]]:
+        """The runs of the very long list, which are shredded on the way unless that was done before."""
+        if self.ahead is None:
+            self.data = shred(self.rows) if self.data is None else self.data
+            return
+        runs = Runs() if self.data is None else None
+        for value, run in self.ahead.runs():
+            if runs is not None:
+                try:
+                    runs.add(run, value, self.ahead.path)
+                except Unsettled:
+                    runs = None
+            yield value, run
+            del value, run  # the next one is read now
+        if self.data is not None:
+            return
+        try:
+            while runs is not None and (data := runs.table()) is None:
+                for value, run in self.ahead.runs():
+                    runs.add(run, value, self.ahead.path)
+                    del value, run
+        except Unsettled:
+            runs = None
+        if runs is None:
+            values = self.ahead.values()
+            data = shred(values[0] if isinstance(self.ahead, Ahead) and not self.ahead.path else values)
+        self.data = data
+        if data is not None and isinstance(self.ahead, Ahead) and not self.ahead.path:
+            self.layout = [(number, 0, data.rows) for number, *_ in self.layout]
 
     def like(self, keys: set[Any]) -> bool:
         """Whether records of these keys are like the group's: most keys are the same, or one has all of the other."""
@@ -122,6 +251,7 @@ class _Group:
     def add(self, number: int, value: Any, keys: set[Any], line: int | None) -> None:
         """Takes in part `number`, which stands on `line` where free text stands around the parts."""
         start = len(self.rows)
+        assert isinstance(self.layout, list)  # one that reads ahead has its parts
         self.values.append(value)
         if isinstance(value, list):
             self.layout.append((number, start, start + len(value)))
@@ -156,8 +286,12 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
         if document.lines:
             found.texts.append((None, [{"line": line, "text": text} for line, text in document.lines]))
         around = bool(document.lines) or any(part.syntax == LINES for part in document.parts)
+        ahead = None if around else _ahead(document)
+        if ahead is not None:
+            found.groups.append(_Group(ahead=ahead, layout=_EachRow(number, len(document.parts))))
+            number += len(document.parts)
         line, at = 1, 0
-        for part in document.parts:
+        for part in document.parts if ahead is None else ():
             if part.syntax == LINES:
                 found.texts.append((number, part.value))
             else:
@@ -171,6 +305,14 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
     return result
 
 
+def _ahead(document: Document) -> Ahead | Lines | None:
+    """The one very long list that a document is, or its lines, to be read in runs."""
+    ahead = document.parts[0].ahead if document.parts else None
+    if isinstance(ahead, Lines):
+        return ahead if all(part.ahead is ahead for part in document.parts) else None
+    return ahead if len(document.parts) == 1 else None
+
+
 def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
     roots: list[Root] = []
 
@@ -181,13 +323,11 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
 
     for document in documents:
         for number, rows in document.texts:
-            layout: tuple[tuple[int, int, int | None], ...] = ((number, 0, len(rows)),) if number is not None else ()
+            layout: list[Place] = [(number, 0, len(rows))] if number is not None else []
             name = f"{document.name}_{LINES}" if document.name else LINES
             add(_shred_text(rows, derived=number is None), name, layout=layout, free_text=True, source=document.source)
         for group in document.groups:
-            layout = tuple(group.layout)
-            assert group.data is not None
-            add(group.data, document.name or ROOT, layout=layout, lines=group.lines, source=group.source)
+            add(group.table(), document.name or ROOT, layout=group.layout, lines=group.lines, source=group.source)
     return roots
 
 

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,11 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from hyve import operators
+from hyve import operators, pivots
 from hyve.errors import SqlRefused
 
 MAX_SQL = 32_768
 """Characters of the longest statement that is looked at."""
-
-MAX_PIVOT = 1_000
-"""Columns that a PIVOT without a list of values may make."""
 
 _QUERIES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _REFERENCES = frozenset(
@@ -58,7 +55,7 @@ _EXPRESSIONS = frozenset(
     }
     | {"SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION"}
 )
-_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"}) | operators.NAMES
+_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"})
 
 # Left out on purpose: what reads settings, variables, sequences, the catalog or other SQL (current_setting,
 # getenv, getvariable, nextval, query, json_execute_serialized_sql, pg_*, has_*_privilege, stats), what writes
@@ -145,6 +142,10 @@ _NAMES = """
     coalesce try_cast can_cast_implicitly typeof pg_typeof uuid_extract_timestamp uuid_extract_version
 """
 _FUNCTIONS = frozenset(_NAMES.split())
+
+AGGREGATES = frozenset(_NAMES.split("\n\n")[1].split())
+"""Functions that make one value of many rows."""
+
 _SCHEMAS = frozenset({"main", "system", "memory", "temp", "pg_catalog", "information_schema"})
 _WIDE = re.compile(r"\d{4}|\*|\{[^{}]*\{")
 
@@ -157,8 +158,8 @@ def guard(sql: str, tables: Collection[str]) -> str:
     """
     text = _text(sql)
     allowed = {_fold(name) for name in tables}
-    tree = _tree(text)
-    bare = _Walk(allowed, sorted(tables)).check(tree)
+    parsed = _tree(text)
+    bare = _Walk(allowed, sorted(tables)).check(parsed)
     _second_opinion(text, allowed)
     return text if is_dynamic_pivot(text) else _quote_arguments(text, bare)
 
@@ -183,7 +184,7 @@ def _text(sql: str) -> str:
         text = text[:-1].rstrip()
     if not text:
         raise SqlRefused("the statement is empty; write one SELECT statement")
-    return text
+    return pivots.as_query(text)
 
 
 _local = threading.local()
@@ -206,8 +207,12 @@ def _parser() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def tree(sql: str) -> dict[str, Any]:
+    """DuckDB's own tree of the one statement that `sql` is; SqlRefused where it is none. No more is checked."""
+    return _tree(_text(sql))
+
+
 def _tree(text: str) -> dict[str, Any]:
-    """DuckDB's own tree of the one statement that `text` is."""
     try:
         row = _parser().execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
         parsed = json.loads(row[0]) if row else {}
@@ -219,21 +224,40 @@ def _tree(text: str) -> dict[str, Any]:
             raise SqlRefused(f"the statement has a syntax error: {short(message)}")
         kind = _kind(text)
         if kind == "MULTI":
-            return _tree(expand_pivots(text, lambda _: ["x"]))
+            return _tree(pivots.with_values(text, lambda _: ["x"]))
+        if " and " in kind:
+            raise SqlRefused(f"several statements were sent ({kind}); send exactly one SELECT statement")
         raise SqlRefused(f"{kind} is not allowed; write one SELECT statement that only reads")
     statements = parsed.get("statements", [])
     if len(statements) != 1:
         raise SqlRefused(f"{len(statements)} statements were sent; send exactly one SELECT statement")
-    tree: dict[str, Any] = statements[0]
-    return tree
+    statement: dict[str, Any] = statements[0]
+    return statement
+
+
+def untree(statement: dict[str, Any]) -> str:
+    """The text of a tree of `tree`. It has not been guarded."""
+    try:
+        whole = json.dumps({"error": False, "statements": [statement]})
+        row = _parser().execute("SELECT json_deserialize_sql(?::JSON)", [whole]).fetchone()
+    except (duckdb.Error, RecursionError) as error:
+        raise SqlRefused(f"the statement can't be written out: {short(str(error))}") from None
+    return str(row[0]) if row else ""
 
 
 def _kind(text: str) -> str:
     try:
         kinds = [statement.type.name for statement in _parser().extract_statements(text)]
-    except duckdb.Error:
+    except (duckdb.Error, ValueError):  # ValueError: a kind that DuckDB's Python module has no name for
         return "this statement"
     return kinds[0] if len(kinds) == 1 else " and ".join(kinds[:5])
+
+
+def _is_value(argument: dict[str, Any]) -> bool:
+    """A constant, or a cast of one (TIMESTAMP '2026-01-31')."""
+    if argument.get("class") == "CAST":
+        return _is_value(argument.get("child") or {})
+    return argument.get("class") == "CONSTANT"
 
 
 @dataclass(frozen=True)
@@ -315,19 +339,26 @@ class _Walk:
         if not isinstance(call, dict) or call.get("class") != "FUNCTION":
             raise SqlRefused("this table function is not allowed; read from the tables: " + self.listed())
         name = _fold(str(call.get("function_name", "")))
-        self.function(call, _TABLE_FUNCTIONS, "table function")
+        self.function(call, _TABLE_FUNCTIONS | operators.names(), "table function")
         arguments = call.get("arguments") or []
-        if name in operators.NAMES:
+        if name in operators.names():
             self.operator(name, arguments, visible)
         else:
             self.value(arguments, visible)
         self.value({key: child for key, child in node.items() if key not in ("function", "type")}, visible)
 
     def operator(self, name: str, arguments: list[dict[str, Any]], visible: frozenset[str]) -> None:
+        """The first argument is the table, by position; the others are names, values and lists of values."""
+        refused = SqlRefused(
+            f"{name.upper()} takes a table first, then values and names (several as 'a, b'), "
+            f"such as {name.upper()}('table', 'column', top := 3)"
+        )
         for position, item in enumerate(arguments):
             argument = item.get("expression") or {}
-            if bool(item.get("name") or argument.get("alias")) != (position >= 2):
-                raise SqlRefused(f"{name.upper()} takes the table and the column first, the rest by name (k := 3)")
+            alias = _fold(str(item.get("name") or argument.get("alias") or ""))
+            if alias == "tbl" or (alias and position == 0):
+                raise refused
+            given = None
             if argument.get("class") == "COLUMN_REF" and len(argument.get("column_names") or ()) == 1:
                 given = str(argument["column_names"][0])
                 self.arguments.append(
@@ -335,12 +366,13 @@ class _Walk:
                 )
             elif argument.get("class") == "CONSTANT" and isinstance(argument.get("literal"), dict):
                 given = str(argument["literal"].get("text", ""))
-            else:
-                raise SqlRefused(
-                    f"{name.upper()} takes names and numbers only, such as {name.upper()}('table', 'column')"
-                )
-            if position == 0 and not self.readable(given, visible):
-                raise self.no_table(given)
+            if position == 0:
+                if given is None:
+                    raise refused
+                if not self.readable(given, visible):
+                    raise self.no_table(given)
+            elif given is None and not _is_value(argument):
+                raise refused
 
     def readable(self, name: str, visible: frozenset[str]) -> bool:
         """Whether an operator may read `name`. It is a text there, and DuckDB would read dots in it as a path."""
@@ -382,8 +414,13 @@ _WRITES = (
 _READS = (exp.Query, exp.Values, exp.Pivot, exp.Summarize, exp.Describe)
 
 
+_LIST_FUNCTIONS = re.compile(r"\b(?:apply|reduce)(?=\s*\()", re.IGNORECASE)
+
+
 def _second_opinion(text: str, allowed: set[str]) -> None:
     """sqlglot must read the same: one statement, nothing but reading, no table but the request's."""
+    # sqlglot takes these two functions of lists for another dialect's, of which it knows no lambda.
+    text = _LIST_FUNCTIONS.sub(r"list_\g<0>", text)
     try:
         statements = [statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
@@ -425,7 +462,7 @@ def short(message: str) -> str:
             break
         if line.strip():
             kept.append(line.strip())
-    return " ".join(kept)[:400]
+    return " ".join(kept).removeprefix("Invalid Input Error: ")[:400]
 
 
 _PIVOT = re.compile(r"\bPIVOT", re.IGNORECASE)
@@ -434,40 +471,3 @@ _PIVOT = re.compile(r"\bPIVOT", re.IGNORECASE)
 def is_dynamic_pivot(statement: str) -> bool:
     """Whether `statement` holds a PIVOT whose values are still to be found."""
     return bool(_PIVOT.search(statement)) and _kind(statement) == "MULTI"
-
-
-def expand_pivots(text: str, values: Callable[[str], list[str]]) -> str:
-    """`text` with the values of each PIVOT that names none, so that it is one plain SELECT.
-
-    DuckDB turns a PIVOT without an IN list into two statements, one of which makes a type. Instead the values
-    are asked for first: `values` gets a SELECT of the distinct ones. What runs then is sqlglot's rendering of
-    the statement, guarded once more.
-    """
-    refused = SqlRefused(
-        "this PIVOT can't be read; write SELECT * FROM (PIVOT table ON column IN ('a', 'b') USING ...) ORDER BY ..."
-    )
-    try:
-        statements = sqlglot.parse(text, dialect="duckdb")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        raise refused from None
-    if len(statements) != 1 or statements[0] is None:
-        raise refused
-    statement = statements[0]
-    ctes = statement.args.get("with_")
-    expanded = False
-    for pivot in list(statement.find_all(exp.Pivot)):
-        if pivot.args.get("unpivot") or pivot.this is None:
-            continue
-        for on in list(pivot.expressions):
-            if isinstance(on, (exp.In, exp.PivotAny)):
-                continue
-            expanded = True
-            distinct = exp.select(exp.cast(on.copy(), "VARCHAR").as_("value")).distinct().from_(pivot.this.copy())
-            distinct = distinct.order_by("1").limit(MAX_PIVOT + 1)
-            if ctes is not None:
-                distinct.set("with_", ctes.copy())
-            literals = [exp.Literal.string(value) for value in values(distinct.sql(dialect="duckdb"))]
-            on.replace(exp.In(this=on.copy(), expressions=literals))
-    if not expanded:
-        raise refused
-    return str(statement.sql(dialect="duckdb"))

@@ -5,6 +5,7 @@ Rules:
 - At most one document of a text is repaired, the first that does not parse strictly; what comes out counts
   only if it is of the kind (object, list) that the text began. Whoever asked decides whether it has the shape
   that was wanted.
+- Lone surrogates, which JSON can escape but UTF-8 can't carry, become U+FFFD, in keys too.
 - All is bounded: characters, attempts, documents. Nothing raises.
 """
 
@@ -29,7 +30,8 @@ _FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 _HOPELESS = 8
 """Openings after the first broken document that may fail too before the rest is left alone."""
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+"""NaN and infinities are no JSON; a model that writes one has no value there."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def _scan(text: str, begin: int, end: int, seen: set[int]) -> tuple[list[Found],
         at = match.start()
         try:
             value, stop = _DECODER.raw_decode(text, at)
+            value = _carried(value, text)
         except (ValueError, RecursionError):
             if broken is None and text[at] == "{":
                 broken = at
@@ -89,7 +92,7 @@ def parse(text: str) -> Any:
     """One JSON value: strictly, else repaired; None where neither gives anything."""
     text = text[:MAX_TEXT].strip()
     try:
-        return json.loads(text)
+        return _carried(_DECODER.decode(text), text)
     except (ValueError, RecursionError):
         return repair(text)
 
@@ -100,13 +103,33 @@ def repair(text: str) -> Any:
     if start not in ("{", "[") or len(text) > _MAX_REPAIR:
         return None
     try:
-        value = json_repair.loads(text, skip_json_loads=True)
+        value = _carried(json_repair.loads(text, skip_json_loads=True), text)
     except Exception:  # whatever a repair of hostile text may stumble over
         return None
     # Where other text follows, the repair gives a list of documents; the first is the one that was asked for.
     if start == "{" and isinstance(value, list) and value:
         value = value[0]
     return value if value and isinstance(value, dict if start == "{" else list) else None
+
+
+def _carried(value: Any, source: str) -> Any:
+    """`value`, read from `source`, without lone surrogates. RecursionError where it is nested too deeply for it."""
+    return _well_formed(value) if "\\ud" in source or "\\uD" in source else value
+
+
+def _well_formed(value: Any) -> Any:
+    if isinstance(value, str):
+        return utf8(value)
+    if isinstance(value, list):
+        return [_well_formed(item) for item in value]
+    if isinstance(value, dict):
+        return {utf8(key) if isinstance(key, str) else key: _well_formed(item) for key, item in value.items()}
+    return value
+
+
+def utf8(text: str) -> str:
+    """`text` with U+FFFD for each lone surrogate."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
@@ -132,5 +155,5 @@ def first(value: Mapping[str, Any], *names: str) -> Any:
 
 
 def without_thoughts(text: str) -> str:
-    """`text` without the block of thoughts that some models put first."""
-    return re.sub(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", "", text, flags=re.DOTALL).strip()
+    """`text` without the block of thoughts that some models put first, and without lone surrogates."""
+    return re.sub(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", "", utf8(text), flags=re.DOTALL).strip()

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from hyve import sql
-from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, TEXT, TIME, Path
+from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, PARALLEL, TEXT, TIME, Path
 
 
 @lru_cache(maxsize=1)
@@ -65,7 +65,7 @@ def dotted(path: Path) -> str:
     out = ""
     for step in path:
         if isinstance(step, tuple):
-            if step[0] == "parallel":
+            if step[0] == PARALLEL:
                 out += f"{'.' if out else ''}{_spelled(step[1])}[]"
             out += {INDEX: f"[{step[-1]}]", LIST[0]: "[]", MAP[0]: ".*", PAIRS[0]: "[]"}.get(step[0], "")
         else:

@@ -51,26 +51,40 @@ _CLEARER = 0.97
 """JSON and TOON are preferred where the notation costs more than this share of theirs."""
 
 _NOT_FINITE = re.compile(r"NaN|-?Infinity")
+_VALUES = "(values)"
 _CONTAINERS = (dict, list, Pairs)
 
 
 def encode(values: Sequence[Any]) -> str:
     """`values` whole, in the cheapest text that reads back exactly.
 
-    Several values: JSON lines, or the notation of their list.
+    Several values: JSON lines, or the notation or TOON of their list under `(values)`.
     """
     depth, repeats = _survey(values)
     plain = [_json_lines(values, depth, repeats)] if values else []
-    if len(values) == 1 and depth <= _DEPTH and not repeats:
-        as_toon = toon.encode(values[0])
-        if as_toon and not _NOT_FINITE.fullmatch(as_toon):
-            plain.append(as_toon)
+    if depth <= _DEPTH and not repeats and (as_toon := _toon(values)):
+        plain.append(as_toon)
     costs = [count_tokens(text) for text in plain]
     cheapest = min(zip(costs, plain, strict=True), key=lambda pair: pair[0]) if plain else None
     if cheapest and (depth == 0 or depth > _DEPTH):
         return cheapest[1]
     text = _notation(values)
     return cheapest[1] if cheapest and count_tokens(text) > cheapest[0] * _CLEARER else text
+
+
+def in_toon(values: Sequence[Any]) -> str:
+    """`values` whole as TOON, or as JSON lines where TOON can't hold them as they are (H34)."""
+    depth, repeats = _survey(values)
+    as_toon = _toon(values) if depth <= _DEPTH and not repeats else None
+    return as_toon or _json_lines(values, depth, repeats)
+
+
+def _toon(values: Sequence[Any]) -> str | None:
+    if len(values) < 2:
+        text = toon.encode(values[0]) if values else None
+        return None if text is None or _NOT_FINITE.fullmatch(text) else text
+    text = toon.encode(list(values))
+    return text and f"{_VALUES}{text}"
 
 
 def _survey(values: Sequence[Any]) -> tuple[int, bool]:

@@ -1,24 +1,32 @@
-"""What is said of a table's columns: figures over all rows, computed in SQL (H14).
+"""What is said of a table's columns: figures over all rows (H14).
 
-Rules: every figure is exact and of all rows; a few statements a table, however many columns it has.
+Rules: every figure is exact, of all rows, and what SQL says of them too.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from hyve import rank
-from hyve.store import Column, Datastore, Table, quote
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-_COLUMNS = 80
+from hyve import rank
+from hyve.columns import Codes, Columns, shown
+from hyve.store import Column, Table
+
+COLUMNS = 80
 SMALL = 64
 """A dimension of up to this many values has all of them named."""
 SERIES = "series_idx"
 _NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*", re.IGNORECASE)
-_STEP_ROWS = 200_000
+_STEP_ROWS, _ENTITIES = 200_000, 6
+_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ class ColumnView:
     """What is said of a column: `values` are (value, rows) of a small dimension, largest first.
 
     `low`, `high` and `mean` are of the finite values; `odd` counts the others (NaN and infinities). `samples` are its
-    first three and last two values, where they aren't null.
+    first three and last two values, where they aren't null. `same` names an earlier column that has the same value in
+    every row.
     """
 
     column: Column
@@ -48,6 +57,7 @@ class ColumnView:
     values: tuple[tuple[str, int], ...] = ()
     samples: tuple[Any, ...] = ()
     step: Step | None = None
+    same: str = ""
 
     @property
     def numeric(self) -> bool:
@@ -80,11 +90,15 @@ class ColumnView:
 
 @dataclass(frozen=True)
 class Profile:
-    """The views of a table's columns, and the names of the columns that were left out because there are so many."""
+    """The views of a table's columns, and where they were read from."""
 
-    table: Table
+    columns: Columns
     views: tuple[ColumnView, ...] = ()
-    skipped: tuple[str, ...] = field(default=())
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.columns.table
 
 
 def numeric(column: Column) -> bool:
@@ -126,109 +140,150 @@ def told(table: Table) -> list[Column]:
     ]
 
 
-def profile(store: Datastore, table: Table) -> Profile:
-    """The figures of a table's columns, in the order of the columns."""
-    columns = told(table)
-    columns, skipped = columns[:_COLUMNS], columns[_COLUMNS:]
-    if not columns or not table.rows:
-        return Profile(table, (), tuple(column.name for column in columns + skipped))
-    figures = _figures(store, table, columns)
-    counted = [
-        (column, 20 if column.name == "template" else SMALL)
-        for column, (distinct, *_) in zip(columns, figures, strict=True)
-        if distinct and (column.name == "template" or distinct <= (12 if _measured(column) else SMALL))
-    ]
-    values = _values(store, table, counted)
-    samples = _samples(store, table, columns)
-    views = []
-    for column, (distinct, filled, low, high, mean, odd), seen in zip(columns, figures, samples, strict=True):
-        step = None
-        if distinct > 10 and table.rows <= _STEP_ROWS and ("TIMESTAMP" in column.type or column.type == "BIGINT"):
-            step = _step(store, table, column)
-        nulls = table.rows - filled
-        counts = values.get(column.name, ())
-        views.append(ColumnView(column, table.rows, distinct, nulls, low, high, mean, odd, counts, seen, step))
-    return Profile(table, tuple(views), tuple(column.name for column in skipped))
+def profile(columns: Columns, most: int = COLUMNS) -> Profile:
+    """The figures of a table's columns, `most` of them, in the order of the columns."""
+    views: list[ColumnView] = []
+    if columns.table.rows:
+        for column in told(columns.table)[:most]:
+            views.append(_view(columns, column, views))
+    return Profile(columns, tuple(views))
 
 
-def means(store: Datastore, table: Table, group: str, measure: Column, parent: str = "") -> list[tuple[str, float]]:
+def entities(columns: Columns) -> list[ColumnView]:
+    """The views of the columns of a few values that tell who or what the rows are about."""
+    named = [
+        column
+        for column in (told(columns.table) if columns.table.rows else ())
+        if column.type == "VARCHAR" and set(rank.words(column.name)).intersection(ENTITIES)
+    ][:_ENTITIES]
+    columns.load([column.name for column in named])
+    found: list[ColumnView] = []
+    for column in named:
+        if 0 < len(columns.coded(column.name)[1]) <= SMALL:
+            found.append(_view(columns, column, found))
+    return [view for view in found if not view.same]
+
+
+def means(columns: Columns, group: str, measure: str, parent: Columns | None = None) -> list[tuple[str, float]]:
     """The mean of a measure's finite values in each group, in the order of the groups' first rows.
 
     `group` is a column of the table or, where `parent` is given, of its parent table.
     """
-    value = f"t.{quote(measure.name)}::DOUBLE"
-    join, label = "", f"t.{quote(group)}"
-    if parent:
-        join, label = f" JOIN {quote(parent)} AS p ON t.{quote(f'parent_{parent}')} = p._id", f"p.{quote(group)}"
-    return store.fetch(
-        f"SELECT {label}::VARCHAR, avg({value}) FILTER (isfinite({value})) AS m FROM {quote(table.name)} AS t{join}"
-        f" WHERE {label} IS NOT NULL GROUP BY 1 HAVING m IS NOT NULL ORDER BY min(t.rowid)"
+    codes, labels = (columns if parent is None else parent).coded(group)
+    if parent is not None:
+        above = columns.array(f"parent_{parent.table.name}").to_numpy(zero_copy_only=False)
+        codes = codes[above]
+    numbers, there = columns.floats(measure)
+    used = there & np.isfinite(numbers) & (codes >= 0)
+    codes, numbers = codes[used], numbers[used]
+    found, first, owner, counts = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+    with np.errstate(over="ignore"):
+        averages: NDArray[np.float64] = np.bincount(owner, numbers, len(found)) / counts
+    if not np.isfinite(averages).all():  # the sums are beyond doubles, the means are not
+        averages = np.bincount(owner, numbers / counts[owner], len(found)).astype(np.float64)
+    texts = shown(labels)
+    return [(_text(texts[found[i]]), float(averages[i])) for i in np.argsort(first, kind="stable")]
+
+
+def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> ColumnView:
+    rows = columns.table.rows
+    codes, values = columns.coded(column.name)
+    filled = codes >= 0
+    nulls = rows - int(np.count_nonzero(filled))
+    counts = np.bincount(codes[filled], minlength=len(values))
+    low = high = mean = step = None
+    odd = 0
+    finite = values
+    if numeric(column) and len(values):
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        proper = np.isfinite(numbers)
+        odd = int(counts[~proper].sum())
+        mean = _mean(numbers[proper], counts[proper])
+        finite = values.filter(pa.array(proper)) if odd else values
+    if len(finite) and not column.type.endswith("[]"):
+        edges = pc.min_max(finite)
+        low, high = shown(pa.array([edges["min"], edges["max"]], finite.type))
+    # Each number as often as the others: durations of 0 to 99 ms are no count from 0 to 99.
+    even = len(counts) > 0 and counts.min() == counts.max()
+    counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES and even
+    spaced = "TIMESTAMP" in column.type or counts_on
+    if len(values) > 10 and rows <= _STEP_ROWS and spaced:
+        step = _step(values)
+    few = column.name == "template" or len(values) <= (12 if _measured(column) else SMALL)
+    return ColumnView(
+        column,
+        rows,
+        len(values),
+        nulls,
+        low,
+        high,
+        mean,
+        odd,
+        _largest(values, counts, 20 if column.name == "template" else SMALL) if few else (),
+        tuple(_samples(columns, column.name)),
+        step,
+        _same(columns, codes, values, earlier, nulls),
     )
 
 
-def shown(column: Column) -> str:
-    """SQL of a column's value as it is shown: times to the digit, everything else as it is."""
-    name = quote(column.name)
-    return f"{name}::VARCHAR" if "TIME" in column.type or "DATE" in column.type else name
-
-
-def _figures(store: Datastore, table: Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-    parts = []
-    for column in columns:
-        name = quote(column.name)
-        nested = column.type.endswith("[]")
-        finite = f" FILTER (isfinite({name}::DOUBLE))" if numeric(column) else ""
-        mean = f"avg({name}::DOUBLE){finite}" if numeric(column) else "NULL"
-        odd = f"count(*) FILTER (NOT isfinite({name}::DOUBLE))" if numeric(column) else "0"
-        cast = "::VARCHAR" if "TIME" in column.type or "DATE" in column.type else ""
-        low, high = ("NULL" if nested else f"({edge}({name}){finite}){cast}" for edge in ("min", "max"))
-        parts.append(f"count({name}), {low}, {high}, {mean}, {odd}")
-    (figures,) = store.fetch(f"SELECT {', '.join(parts)} FROM {quote(table.name)}")
-    # One column at a time: DuckDB holds the hash tables of all distinct counts of a statement at once.
-    counts = " UNION ALL ".join(
-        f"SELECT {i} AS i, count(DISTINCT {quote(column.name)}) FROM {quote(table.name)}"
-        for i, column in enumerate(columns)
-    )
-    distinct = [count for _, count in store.fetch(f"{counts} ORDER BY i")]
-    return [(distinct[i], *figures[5 * i : 5 * i + 5]) for i in range(len(columns))]
-
-
-def _values(
-    store: Datastore, table: Table, columns: Sequence[tuple[Column, int]]
-) -> dict[str, tuple[tuple[str, int], ...]]:
-    if not columns:
-        return {}
-    selects = " UNION ALL ".join(
-        f"(SELECT {i} AS i, {quote(column.name)}::VARCHAR AS v, count(*) AS n FROM {quote(table.name)}"
-        f" WHERE {quote(column.name)} IS NOT NULL GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT {limit})"
-        for i, (column, limit) in enumerate(columns)
-    )
-    found: dict[str, list[tuple[str, int]]] = {}
-    for i, value, count in store.fetch(f"SELECT * FROM ({selects}) ORDER BY i, n DESC, v"):
-        found.setdefault(columns[i][0].name, []).append((value, count))
-    return {name: tuple(values) for name, values in found.items()}
-
-
-def _samples(store: Datastore, table: Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-    rows = store.fetch(
-        f"SELECT {', '.join(map(shown, columns))} FROM {quote(table.name)}"
-        f" WHERE rowid < 3 OR rowid >= {max(3, table.rows - 2)} ORDER BY rowid"
-    )
-    return [tuple(value for value in column if value is not None) for column in zip(*rows, strict=True)]
-
-
-def _step(store: Datastore, table: Table, column: Column) -> Step | None:
-    """The distance at which almost all values of a column stand, if there is one."""
-    time = "TIMESTAMP" in column.type
-    value = f"epoch_ns({quote(column.name)})" if time else quote(column.name)
-    ((size, alike, larger, total),) = store.fetch(
-        f"WITH d AS (SELECT v::HUGEINT - lag(v) OVER (ORDER BY v) AS d FROM (SELECT DISTINCT {value} AS v FROM"
-        f" {quote(table.name)} WHERE {quote(column.name)} IS NOT NULL)), m AS (SELECT mode(d) AS m FROM d)"
-        " SELECT any_value(m), count(*) FILTER (d = m), count(*) FILTER (d > m), count(d) FROM d, m"
-    )
-    if not total or alike + larger < total or larger * 20 > total:
+def _mean(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
+    total = int(counts.sum())
+    if not total:
         return None
-    return Step(int(size) / 1e9 if time else int(size), larger)
+    with np.errstate(all="ignore"):
+        mean = float((numbers * counts).sum() / total)
+    return mean if np.isfinite(mean) else float((numbers * (counts / total)).sum())
+
+
+def _largest(values: pa.Array[Any], counts: NDArray[np.int64], most: int) -> tuple[tuple[str, int], ...]:
+    """The commonest values as text, with their rows; of equally common ones the first by text."""
+    if not len(values):
+        return ()
+    least = np.partition(counts, -most)[-most] if len(counts) > most else 0
+    places = np.flatnonzero(counts >= least)
+    texts = map(_text, shown(values.take(pa.array(places, pa.int64()))))
+    pairs = zip(texts, counts[places].tolist(), strict=True)
+    return tuple(heapq.nsmallest(most, pairs, key=lambda pair: (-pair[1], pair[0])))
+
+
+def _text(value: Any) -> str:
+    """A value as DuckDB casts it to text."""
+    if type(value) is str:
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    return str(value)
+
+
+def _samples(columns: Columns, name: str) -> list[Any]:
+    rows = columns.table.rows
+    places = np.array([i for i in range(rows) if i < 3 or i >= rows - 2] if rows < 8 else [0, 1, 2, rows - 2, rows - 1])
+    return [value for value in columns.cells(name, places) if value is not None]
+
+
+def _same(columns: Columns, codes: Codes, values: pa.Array[Any], earlier: Sequence[ColumnView], nulls: int) -> str:
+    """The earlier column with the same value in every row, if there is one; constants say it better by themselves."""
+    if len(values) < 2 or not pa.types.is_string(values.type):
+        return ""
+    for view in earlier:
+        if view.distinct == len(values) and view.nulls == nulls and view.column.type == "VARCHAR" and not view.same:
+            others, known = columns.coded(view.column.name)
+            if np.array_equal(others, codes) and known.equals(values):
+                return view.column.name
+    return ""
+
+
+def _step(values: pa.Array[Any]) -> Step | None:
+    """The distance at which almost all values of a column stand, if there is one."""
+    time = pa.types.is_timestamp(values.type)
+    numbers = np.sort(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    steps, counts = np.unique(np.diff(numbers.view(np.uint64)), return_counts=True)
+    usual = int(np.argmax(counts))
+    size, alike, total = int(steps[usual]), int(counts[usual]), int(counts.sum())
+    larger = int(counts[usual + 1 :].sum())
+    if alike + larger < total or larger * 20 > total:
+        return None
+    return Step(size / _UNITS[values.type.unit] if time else size, larger)
 
 
 ENTITIES = (
@@ -257,6 +312,18 @@ def entity_rank(view: ColumnView) -> int:
 def names_entities(view: ColumnView) -> bool:
     """Whether a column's few values are who or what the rows are about."""
     return is_dimension(view) and entity_rank(view) < len(ENTITIES)
+
+
+def listed(view: ColumnView) -> bool:
+    """Whether saying a column's values says more than its range or its first and last ones."""
+    if not view.values or view.identifier:
+        return False
+    if view.time and view.distinct > 5:
+        return False
+    once = all(count == 1 for _, count in view.values)
+    if once and any(len(value) > 40 for value, _ in view.values):
+        return False  # the rows say it all
+    return not once or view.distinct <= 12 or names_entities(view) or view.column.name == "_key"
 
 
 def is_dimension(view: ColumnView) -> bool:

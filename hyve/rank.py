@@ -1,14 +1,17 @@
 """What to show of a table: rows that the question asks for (BM25) and rows that stand out (rarity) (H17-H19).
 
-Both are scored over all rows: rarity in SQL, BM25 over the rows that share a word with the query (all others score 0).
+Both are scored over all rows; BM25 reads only those that share a word with the query, since all others score 0.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:\.\d+)*")
@@ -66,61 +69,57 @@ def surprise(rows: int, distinct: int, count: int) -> float:
     return max(0.0, math.log(rows / max(1, distinct) / count)) if count else 0.0
 
 
-def rarity(
-    table: str,
-    categories: Mapping[str, Mapping[str, float]],
-    seldom: Mapping[str, float],
-    texts: Sequence[str],
-    numbers: Sequence[str],
-    series: Sequence[str],
-    mask: str,
-) -> str:
-    """SQL for (rowid, score) of the rows that stand out, most first; the score is the largest surprise of a field.
+def rare_kinds(codes: NDArray[np.integer[Any]], least: float = 0.0) -> NDArray[np.float64]:
+    """The surprise of each row's value among the values of its column, 0 where it is not above `least`.
 
-    `categories` gives the surprise of each rare value of a column, `seldom` that of any value of a column that few
-    rows have. A text surprises by how rare it is among its kind once `mask` (a regular expression) is taken out, a
-    number by its distance from the median of its own series (rows alike in the `series` columns) in robust spreads.
-    All names come quoted.
+    `codes` number the values, -1 for none. A value that is one of many equally rare ones surprises less: that there is
+    one such was to be expected.
     """
-    surprises, withs, joins = [], [], []
-    for column, values in categories.items():
-        cases = " ".join(f"WHEN {literal(value)} THEN {score:.3f}" for value, score in values.items())
-        surprises.append(f"CASE t.{column}::VARCHAR {cases} ELSE 0 END")
-    surprises += [f"CASE WHEN t.{column} IS NOT NULL THEN {score:.3f} ELSE 0 END" for column, score in seldom.items()]
-    for i, column in enumerate(texts):
-        masked = f"regexp_replace({column}::VARCHAR, '{mask}', '#', 'g')"
-        withs.append(f"k{i} AS (SELECT rowid AS r, {masked} AS k FROM {table} WHERE {column} IS NOT NULL)")
-        withs.append(
-            f"x{i} AS (SELECT k, greatest(0, ln(sum(count(*)) OVER () / count(*) OVER () / count(*))) AS x"
-            f" FROM k{i} GROUP BY k)"
-        )
-        joins.append(f" LEFT JOIN k{i} ON k{i}.r = t.rowid LEFT JOIN x{i} ON x{i}.k = k{i}.k")
-        surprises.append(f"coalesce(x{i}.x, 0)")
-    if numbers:
-        measures = []
-        for i, column in enumerate(numbers):
-            value = f"{column}::DOUBLE"
-            measures.append(
-                f"median({value}) FILTER (isfinite({value})) AS m{i}, "
-                f"coalesce(nullif((quantile_cont({value}, 0.75) FILTER (isfinite({value}))"
-                f" - quantile_cont({value}, 0.25) FILTER (isfinite({value}))) / 1.349, 0),"
-                f" nullif(stddev_pop({value}) FILTER (isfinite({value})), 0)) AS s{i}"
-            )
-            surprises.append(
-                f"coalesce(CASE WHEN isfinite(t.{value}) THEN least(abs(t.{value} - m{i}) / s{i}, 40) / 4"
-                f" WHEN t.{column} IS NOT NULL THEN 8 END, 0)"
-            )
-        keys = "".join(f"{column}, " for column in series)
-        withs.append(f"s AS (SELECT {keys}{', '.join(measures)} FROM {table} GROUP BY ALL)")
-        joins.append(
-            " JOIN s ON " + (" AND ".join(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in series) or "true")
-        )
-    score = f"greatest({', '.join(surprises)}, 0)" if surprises else "0.0"
-    head = f"WITH {', '.join(withs)} " if withs else ""
-    rows = f"{table} AS t{''.join(joins)}"
-    return f"{head}SELECT t.rowid AS r, ({score})::DOUBLE AS score FROM {rows} ORDER BY score DESC, r"
+    filled = codes >= 0
+    counts = np.bincount(codes[filled])
+    kinds = np.count_nonzero(counts)
+    scores = np.zeros(len(codes))
+    if kinds:
+        as_rare = np.searchsorted(np.sort(counts), counts, side="right") - (len(counts) - kinds)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            surprises = np.log(counts.sum() / kinds / counts) - np.log(as_rare)
+        surprises[~((surprises > least) & np.isfinite(surprises))] = 0.0
+        scores[filled] = surprises[codes[filled]]
+    return scores
 
 
-def literal(text: str) -> str:
-    """`text` as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
+def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How far each number is from the median of its own series, in robust spreads, a quarter of them, at most 10.
+
+    NaN and infinities surprise by 8. `there` says which rows have a number, `series` which rows go together.
+    """
+    scores = np.zeros(len(numbers))
+    finite = np.flatnonzero(there & np.isfinite(numbers))
+    scores[there & ~np.isfinite(numbers)] = 8.0
+    if not len(finite):
+        return scores
+    order = finite[np.lexsort((numbers[finite], series[finite]))]
+    values, owners = numbers[order], series[order]
+    starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
+    sizes = np.diff(np.r_[starts, len(values)])
+    with np.errstate(all="ignore"):
+        low, median, high = (_quantile(values, starts, sizes, share) for share in (0.25, 0.5, 0.75))
+        spread = (high - low) / 1.349
+        means = np.add.reduceat(values, starts) / sizes
+        squares = (values - np.repeat(means, sizes)) ** 2
+        spread = np.where(spread > 0, spread, np.sqrt(np.add.reduceat(squares, starts) / sizes))
+        away = np.abs(values - np.repeat(median, sizes)) / np.repeat(spread, sizes)
+    scores[order] = np.minimum(np.nan_to_num(away, nan=0.0, posinf=0.0), 40) / 4
+    return scores
+
+
+def _quantile(
+    values: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64], share: float
+) -> NDArray[np.float64]:
+    """A quantile of each run of sorted values, between two of them by their distance."""
+    at = share * (sizes - 1)
+    below = np.floor(at).astype(np.int64)
+    one = values[starts + below]
+    other = values[starts + np.minimum(below + 1, sizes - 1)]
+    between: NDArray[np.float64] = one + (other - one) * (at - below)
+    return between

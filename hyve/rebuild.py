@@ -12,7 +12,7 @@ import pyarrow as pa
 from hyve import strictjson
 from hyve.literals import read_literal
 from hyve.naming import quote
-from hyve.shape import INDEX, LIST, MAP, PAIRS, TEXT, Path, Signature, TableData
+from hyve.shape import INDEX, LIST, MAP, PAIRS, PARALLEL, TEXT, Path, Signature, TableData
 from hyve.strictjson import Pairs
 
 
@@ -103,7 +103,7 @@ def _reader(
             parts: list[tuple[Any, Callable[[int], Any]]] = []
             for key, inner in fields:
                 if isinstance(inner, tuple) and inner[0] == "p":
-                    parts.append((key, _parallel(children[*path, ("parallel", inner[1])], key)))
+                    parts.append((key, _parallel(children[*path, (PARALLEL, inner[1])], key)))
                 else:
                     parts.append((key, below(inner, key)))
             return lambda row: {key: reader(row) for key, reader in parts}
@@ -114,7 +114,7 @@ def _reader(
 
 
 def _load_text(text: str) -> Any:
-    """The value that `hyve.shape.dump` wrote."""
+    """The value that `hyve.arrays.dump` wrote."""
     found = strictjson.read(text)
     if found is not None:
         return found[0]

@@ -5,7 +5,8 @@ Rules:
   that, the text itself is the answer (`Direct`). ReplyError where none of them is left.
 - Several calls at once: the first usable one is taken. A call that can't be used (unknown tool, arguments
   that don't fit) is passed over. Text beside a call goes along with a Template and is dropped beside a Query.
-- Arguments may be a JSON object, a string of JSON, or a string of a string of JSON.
+- Arguments may be a JSON object, a string of JSON, or a string of a string of JSON; what is not quite JSON is
+  repaired. Of a text, and of arguments, the first megabyte is read. Lone surrogates become U+FFFD.
 - QueryDatastore, GenTemplateAndBackfill and BackfillData (H27) are accepted too, in any spelling of case and
   underscores; BackfillData calls beside a template without fills are its fills.
 
@@ -14,6 +15,7 @@ Everything here is a pure function of the reply; nothing is run. `conclusion` re
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from typing import Any, Protocol
 from hyve import operators
 from hyve.conclusion import Conclusion, conclusion
 from hyve.errors import ReplyError
-from hyve.jsontext import MAX_TEXT, as_object, documents, first, fold, parse, without_thoughts
+from hyve.jsontext import MAX_TEXT, as_object, documents, first, fold, parse, utf8, without_thoughts
 
 __all__ = [
     "TOOLS",
@@ -48,11 +50,18 @@ _MAX_MAPPINGS = 256
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One native call; `arguments` is JSON text as the model sent it."""
+    """One native call; `arguments` is JSON text as the model sent it.
+
+    OpenAI's APIs give that text, Anthropic's an object (`input` of a `tool_use` block), which becomes its text here.
+    """
 
     id: str
     name: str
     arguments: str
+
+    def __post_init__(self) -> None:
+        text = self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments, default=str)
+        object.__setattr__(self, "arguments", utf8(text))
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
     ),
     _tool(
         "fill_template",
-        "Answer with a JSON document whose empty data rows fill. A path has dots between keys; (column) is the row's "
+        "Answer with a JSON template whose empty slots rows fill. Path: its keys with dots; (column) is the row's "
         "value as key or 0-based index: series.(series_idx).data.(_row_id).y",
         {"template": {"type": "object"}, "fills": {"type": "array", "items": _FILL}},
         ["template", "fills"],

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -37,8 +37,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hyve.arrays import array_of, dump, encodable, list_array
+from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
 from hyve.document import collector_paused, embedded
-from hyve.maps import CONTAINERS, FIXED_LIST, MAX_COLUMNS, keys_are_data, parallel_lists
 from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import numbers, times
 
@@ -46,17 +47,19 @@ Signature = str | tuple[Any, ...]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 Path = tuple[Any, ...]
 """Keys from a row to a leaf or a child table. Tuples among them are steps that are no keys: `(INDEX, i)` a position of
-a fixed-length list, LIST, MAP, PAIRS and `("parallel", first key)` a child table, EXPANDED, FIELDS, NUMBER, TIME and
+a fixed-length list, LIST, MAP, PAIRS and `(PARALLEL, first key)` a child table, EXPANDED, FIELDS, NUMBER, TIME and
 TEXT a column beside another one."""
 
-INDEX = "[]"
+INDEX, PARALLEL = "[]", "parallel"
 EXPANDED, FIELDS = ("expanded",), ("fields",)
 NUMBER, TIME = ("number",), ("time",)
 TEXT = ("text",)
 LIST, MAP, PAIRS = ("list",), ("map",), ("pairs",)
+_KEYS = 6
+_STEPS: list[Any] = [EXPANDED, NUMBER, TIME, FIELDS, MAP, None, None, None, PAIRS, LIST, TEXT]
+"""In which order stands what is at one path: columns beside another one first, keys at place _KEYS."""
 
 MAX_TABLES = 300
-_SHORT_LIST = 64
 _SPARSE_KEYS = 300
 _SPARSE = 0.02
 """A key that fewer than this share of many records have gets no column of its own if there are many such keys."""
@@ -67,13 +70,15 @@ _LETTER = {int: "i", float: "f", str: "s", bool: "b"}
 class ColumnData:
     """One column in the making: an arrow array of the table's length, and whether it is derived from another one.
 
-    `exact` maps rows whose text can't be stored as UTF-8 (lone surrogates) to that text. The store gives the `name`
-    and takes the array away once DuckDB holds it.
+    `exact` maps rows whose text can't be stored as UTF-8 (lone surrogates) to that text. `spells`: the numbers or times
+    that its text may spell are wanted beside it. The store gives the `name` and takes the array away once DuckDB holds
+    it.
     """
 
     array: pa.Array[Any] | None
     derived: bool = False
     exact: dict[int, str] = field(default_factory=dict)
+    spells: bool = False
     name: str = ""
 
 
@@ -123,35 +128,108 @@ def shred(
     `expand`: what text columns hold (JSON, literals, numbers, times) stands beside them. `fields` are what the text at
     a key of each row (or of none: None) was found to hold, and become derived columns.
     """
-    shredder = _Shredder(expand)
+    shredder = Shredder(expand)
     table = shredder.table((), list(values), derived)
     if fields is not None:
         key, found = fields
         rows = [row for row, value in enumerate(found) if value is not None]
         shredder.expand = True
         shredder.node(table, (key, FIELDS), rows, [found[row] for row in rows], True)
+    shredder.finish(table)
     return table
 
 
-class _Shredder:
-    def __init__(self, expand: bool) -> None:
+class Unsettled(Exception):
+    """What comes in several runs can be held rightly only if it is seen at once: for its size, most likely."""
+
+
+class Shredder:
+    """Makes tables of values, all at once or in several runs of what stands at one path.
+
+    `forced` are choices by place (the table's path, the path within) that are known from an earlier reading.
+    """
+
+    def __init__(
+        self, expand: bool, several: bool = False, forced: dict[tuple[Path, Path], dict[str, Any]] | None = None
+    ) -> None:
         self.expand = expand
+        self.several = several
+        self.forced = forced or {}
         self.tables = 0
+        self.made: set[Path] = set()
         self.interned: dict[Signature, Signature] = {}
+        self.seen: dict[tuple[Path, Path], Seen] = {}
+        self.places: dict[tuple[Path, Path], int] = {}
 
     def table(self, path: Path, values: list[Any], derived: bool) -> TableData:
+        """The table of values that have no parents: those of the root, or further ones of a list that has begun."""
         none = np.zeros(0, np.int64)
         table = TableData(path, len(values), derived, none, none, np.arange(len(values), dtype=np.int64))
         table.signatures = self.node(table, (), range(len(values)), values, derived)
         return table
 
+    def finish(self, root: TableData) -> None:
+        """Puts typed columns beside text, and columns and tables in the order in which the source has them first."""
+        for table in root.walk():
+            for path, column in list(table.columns.items()):
+                if not column.spells or column.array is None:
+                    continue
+                told = column.array.drop_null() if column.array.null_count else column.array
+                sample = [text for text in told.slice(0, 2000).to_pylist() if text][:50]
+                for step, typed in ((NUMBER, numbers), (TIME, times)):
+                    read = typed(column.array, sample)
+                    if read is not None:
+                        table.columns[*path, step] = ColumnData(read, True)
+            place = self.place(table)
+            table.columns = dict(sorted(table.columns.items(), key=place))
+            table.children = dict(sorted(table.children.items(), key=place))
+
+    def place(self, table: TableData) -> Callable[[tuple[Path, Any]], list[tuple[int, int]]]:
+        """The sort key of a table's columns and children: a value before what is made of it or stands below it."""
+
+        def key(item: tuple[Path, Any]) -> list[tuple[int, int]]:
+            path, found = item[0], []
+            for length, step in enumerate(path, 1):
+                if not isinstance(step, tuple):
+                    found.append((_KEYS, self.places.get((table.path, path[:length]), -1)))
+                elif step[0] == INDEX:
+                    found.append((_KEYS + 1, step[1]))
+                elif step[0] == PARALLEL:
+                    found.append((_KEYS - 1, self.places.get((table.path, (*path[: length - 1], step[1])), -1)))
+                else:
+                    found.append((_STEPS.index(step), 0))
+            if isinstance(item[1], ColumnData) and item[1].array is not None and pa.types.is_list(item[1].array.type):
+                found.append((_KEYS + 1, 0))  # among objects
+            return found
+
+        return key
+
+    def at(self, table: TableData, path: Path) -> Seen:
+        """What was seen at a place so far."""
+        place = table.path, path
+        seen = self.seen.get(place)
+        if seen is None:
+            seen = self.seen[place] = Seen(self.several, self.forced.get(place, {}))
+        return seen
+
+    def unsettled(self) -> dict[tuple[Path, Path], dict[str, Any]]:
+        """The choices by place that all runs ask for where some run was held in another way."""
+        return {place: wrong for place, seen in self.seen.items() if (wrong := seen.settle())}
+
     def node(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], derived: bool
     ) -> Signature | list[Signature]:
+        """Puts the values at a path of some rows into columns and child tables; gives the rows' signatures."""
         kinds = set(map(type, values))
-        if kinds.isdisjoint(CONTAINERS):
+        seen = self.at(table, path)
+        seen.kinds |= kinds
+        deep = len(table.path) + len(path) > MAX_DEPTH
+        holds = not kinds.isdisjoint(CONTAINERS)
+        if (holds or deep or type(None) in kinds) and not seen.choose("containers", seen.containers()) and not holds:
             return self.scalars(table, path, rows, values, kinds, derived)
-        if len(table.path) + len(path) > MAX_DEPTH or (self.tables >= MAX_TABLES and kinds != {dict}):
+        if not holds and not deep and type(None) not in kinds:
+            return self.scalars(table, path, rows, values, kinds, derived)
+        if deep or (self.tables >= MAX_TABLES and kinds != {dict}):
             return self.text(table, path, rows, values, derived)
         if kinds == {dict}:
             return self.objects(table, path, rows, values, derived)
@@ -183,16 +261,20 @@ class _Shredder:
     def scalars(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], kinds: set[type], derived: bool
     ) -> Signature | list[Signature]:
+        seen = self.at(table, path)
+        seen.add_scalars(values, kinds)
         kinds = kinds - {type(None)}
+        held = seen.choose("scalar", seen.scalar()) if kinds else None
         signatures: Signature | list[Signature] = "v"
         exact: dict[int, str] = {}
         column = values
-        if len(kinds) > 1:
+        if held in ("number", "text"):
             signatures = [_LETTER.get(type(value), "v") for value in values]
-            if not (kinds == {int, float} and all(type(v) is not int or abs(v) <= 1 << 53 for v in values)):
+            kinds = {int, float}
+            if held == "text":
                 column = [value if value is None or type(value) is str else json.dumps(value) for value in values]
                 kinds = {str}
-        array = _array(column, kinds)
+        array = array_of(column, kinds) if held != "digits" else None
         if array is None and kinds == {int}:
             signatures = ["v" if value is None else "i" for value in values]
             array = pa.array([None if value is None else str(value) for value in values], pa.string())
@@ -206,7 +288,9 @@ class _Shredder:
             array = pa.array(column, pa.string())
         self.put(table, path, rows, array, derived, exact)
         if self.expand and kinds == {str}:
-            self.beside(table, path, rows, values if signatures == "v" else column, array)
+            table.columns[path].spells = True
+            if pc.any(pc.match_substring_regex(array, _HOLDS)).as_py():
+                self.embedded(table, path, rows, values if signatures == "v" else column)
         return signatures
 
     def put(
@@ -241,31 +325,21 @@ class _Shredder:
             self.put(table, path, rows, pa.array(texts, pa.string()), derived, {})
         return "j"
 
-    def beside(
-        self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], array: pa.Array[Any]
-    ) -> None:
-        """Derived columns next to a text column: what its JSON or Python literals hold, its numbers, its times."""
-        if pc.any(pc.match_substring_regex(array, _HOLDS)).as_py():
-            self.embedded(table, path, rows, values)
-        sample = [value for value in values[:2000] if type(value) is str and value][:50]
-        for step, typed in ((NUMBER, numbers), (TIME, times)):
-            read = typed(array, sample)
-            if read is not None:
-                self.put(table, (*path, step), rows, read, True, {})
-
     def embedded(self, table: TableData, path: Path, rows: Sequence[int], values: list[Any]) -> None:
-        """What the texts of a column hold. Where the first that look like it hold nothing, no other is tried."""
+        """Puts what the texts of a column hold (JSON, Python literals) beside them. Where the first that look like it
+        hold nothing, no other is tried."""
         found: list[tuple[int, Any]] = []
-        tried = 0
+        seen = self.at(table, path)
         for row, text in zip(rows, values, strict=True):
             if type(text) is not str or text.lstrip()[:1] not in _OPENERS:
                 continue
-            value = embedded(text)
-            tried += 1
-            if value is not None:
-                found.append((row, value))
-            elif tried == _TRIES and not found:
+            if seen.tried >= _TRIES and not seen.held:
                 return
+            value = embedded(text)
+            seen.tried += 1
+            if value is not None:
+                seen.held = True
+                found.append((row, value))
         if found:
             picked, parsed = zip(*found, strict=True)
             self.node(table, (*path, EXPANDED), picked, list(parsed), True)
@@ -276,19 +350,28 @@ class _Shredder:
         alike = tuple(values[0])
         keysets = [] if all(tuple(value) == alike for value in values) else list(map(tuple, values))
         distinct = dict.fromkeys(keysets or (alike,))
-        if keys_are_data(values, distinct, MAX_COLUMNS - len(table.columns)) and self.tables < MAX_TABLES:
+        seen = self.at(table, path)
+        seen.objects = seen.objects or Objects(self.several)
+        seen.objects.add(values, distinct)
+        room = MAX_COLUMNS - len(table.columns)
+        if self.several and (len(seen.objects.keys) > _SPARSE_KEYS or room < MAX_COLUMNS // 2):
+            raise Unsettled
+        if seen.choose("map", self.tables < MAX_TABLES and seen.map(room)):
             self.child(table, (*path, MAP), rows, [list(value.values()) for value in values], derived)
             table.children[*path, MAP].keys = [key for value in values for key in value]
             return "m"
         found: dict[Any, Signature | list[Signature]] = {}
+        for key in seen.objects.keys:
+            self.places.setdefault((table.path, (*path, key)), len(self.places))
+        parallel = seen.choose("parallel", seen.parallel())
         if len(distinct) == 1:
-            for first, group in parallel_lists(values).items():
+            for group in parallel:
                 zipped = [
                     [dict(zip(group, items, strict=True)) for items in zip(*(v[k] for k in group), strict=True)]
                     for v in values
                 ]
-                self.child(table, (*path, ("parallel", first)), rows, zipped, derived)
-                found.update(dict.fromkeys(group, ("p", first)))
+                self.child(table, (*path, (PARALLEL, group[0])), rows, zipped, derived)
+                found.update(dict.fromkeys(group, ("p", group[0])))
             for key in alike:
                 if key not in found:
                     found[key] = self.node(table, (*path, key), rows, [value[key] for value in values], derived)
@@ -372,36 +455,34 @@ class _Shredder:
     def lists(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[list[Any]], derived: bool
     ) -> Signature | list[Signature]:
-        kinds: set[type] = set()
-        for value in values:
-            kinds.update(map(type, value))
-        lengths = set(map(len, values))
-        if kinds.isdisjoint(CONTAINERS):
-            fixed = len(lengths) == 1 and 0 < max(lengths) <= FIXED_LIST
-            if fixed and (len(kinds - {type(None)}) > 1 or (path == () and len(values) > 1)):
-                parts = [
-                    self.node(table, (*path, (INDEX, i)), rows, [value[i] for value in values], derived)
-                    for i in range(max(lengths))
-                ]
-                if not any(isinstance(part, list) for part in parts):
-                    return self.intern(("t", tuple(parts)))
-                streams = [iter(part) if isinstance(part, list) else _forever(part) for part in parts]
-                return [self.intern(("t", tuple(next(stream) for stream in streams))) for _ in values]
-            if (
-                len(kinds - {type(None)}) <= 1
-                and (kinds or path)
-                and max(lengths) <= _SHORT_LIST
-                and path not in table.columns
-            ):
-                array = _list_array(values, next(iter(kinds - {type(None)}), str))
-                if array is not None:
-                    self.put(table, path, rows, array, derived, {})
-                    return "L"
+        seen = self.at(table, path)
+        seen.lists = seen.lists or Lists()
+        seen.lists.add(values, path == ())
+        held = seen.choose("lists", seen.listed())
+        if held == "fixed":
+            parts = [
+                self.node(table, (*path, (INDEX, i)), rows, [value[i] for value in values], derived)
+                for i in range(len(values[0]))
+            ]
+            if not any(isinstance(part, list) for part in parts):
+                return self.intern(("t", tuple(parts)))
+            streams = [iter(part) if isinstance(part, list) else repeat(part) for part in parts]
+            return [self.intern(("t", tuple(next(stream) for stream in streams))) for _ in values]
+        if held == "column":
+            array = list_array(values, next(iter(seen.lists.kinds - {type(None)}), str))
+            if array is not None:
+                self.put(table, path, rows, array, derived, {})
+                return "L"
+            seen.lists.refused = True
+            seen.choose("lists", "child")
         self.child(table, (*path, LIST), rows, values, derived)
         return "l"
 
     def child(self, table: TableData, path: Path, rows: Sequence[int], lists: list[list[Any]], derived: bool) -> None:
-        self.tables += 1
+        self.made.add((*table.path, *path))
+        self.tables = len(self.made)
+        if self.several and self.tables >= MAX_TABLES:
+            raise Unsettled
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         series = np.repeat(np.arange(len(lists)), lengths)
         parents = np.asarray(rows, np.int64)[series]
@@ -410,54 +491,6 @@ class _Shredder:
         made = TableData((*table.path, *path), len(elements), derived, parents, series, positions, len(lists))
         made.signatures = self.node(made, (), range(len(elements)), elements, derived)
         table.children[path] = made
-
-
-def _forever(signature: Signature) -> Iterator[Signature]:
-    while True:
-        yield signature
-
-
-def dump(value: Any) -> str:
-    """Compact ASCII JSON of `value`. Objects with repeated keys keep them all; keys that are no text are written as
-    they are, which is then no JSON but still reads back as a literal."""
-    if isinstance(value, Pairs | dict):
-        pairs = value.items() if isinstance(value, dict) else value
-        return "{" + ",".join(f"{dump(key)}:{dump(item)}" for key, item in pairs) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(dump, value)) + "]"
-    return json.dumps(value)
-
-
-def encodable(text: str) -> str:
-    """`text` with the replacement character in place of lone surrogates."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _array(values: list[Any], kinds: set[type]) -> pa.Array[Any] | None:
-    """`values` of one type (None aside) as arrow, or None where arrow can't hold them exactly."""
-    try:
-        if kinds == {int}:
-            try:
-                return pa.array(values, pa.int64())
-            except OverflowError:
-                return (
-                    pa.array(values, pa.decimal128(38, 0))
-                    if all(v is None or abs(v) < 10**38 for v in values)
-                    else None
-                )
-        if kinds <= {str}:
-            return pa.array(values, pa.string())
-        return pa.array(values, pa.bool_() if kinds == {bool} else pa.float64())
-    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
-        return None
-
-
-def _list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
-    types: dict[type, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    try:
-        return pa.array(values, pa.list_(types[kind]))
-    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
-        return None
 
 
 _OPENERS = ("{", "[", '"')

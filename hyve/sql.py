@@ -3,15 +3,18 @@
 The walls between a model's statement and everything else, from the outside in:
 1. `guard` (`hyve.guard`): one statement that only reads, only these tables, only listed functions.
 2. `connect`: in memory; no external access, no extensions, no spilling to disk, Python's variables invisible;
-   functions that make much work out of a few characters (`repeat`, `lpad`, `levenshtein`) shadowed by macros
+   functions that make much work out of a few characters (`repeat`, `range`, `levenshtein`) shadowed by macros
    with bounds.
 3. `lock`: no setting can be changed any more.
-4. `run`: time, memory, rows and bytes are limited. A statement past its time is interrupted. Memory has two
-   limits, DuckDB's own and (on Linux) the process's data segment, because DuckDB does not count what a scalar
-   function allocates: `SELECT len(range(3000000000))` would otherwise end the process.
+4. `run`: time, memory, rows and bytes are limited. A statement past its time is interrupted, and so is one
+   during which the process grows too far: DuckDB's own memory limit does not count what scalar functions and
+   `list()` allocate (under a limit of 500 MB, lists of a hundred million numbers took 2.4 GB).
+5. `dedicate`: for a process that runs nothing but statements. Its data segment is capped while one runs (Linux),
+   so that an allocation too far fails. A program that embeds the library has other threads, which would fail
+   with it: there it is off.
 
-What is left: DuckDB looks for an interrupt between vectors of 2,048 rows, so a statement that works hard on
-few huge values may end seconds late. Whoever serves many requests runs this in a process that can be killed.
+What is left without the last: DuckDB looks for an interrupt between vectors of 2,048 rows, so a list of lists may
+end seconds late and gigabytes too high. Whoever serves many requests runs this in a process that can be killed.
 
 A connection runs one statement at a time; callers that share one hold a lock of their own.
 """
@@ -19,7 +22,6 @@ A connection runs one statement at a time; callers that share one hold a lock of
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import threading
@@ -28,14 +30,15 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
 
 from hyve import cells, operators
 from hyve.errors import SqlError, SqlLimit, SqlRefused
-from hyve.guard import MAX_PIVOT, expand_pivots, guard, is_dynamic_pivot, short
+from hyve.guard import guard, is_dynamic_pivot, short
+from hyve.pivots import MAX_VALUES, with_values
 
 try:
     import resource
@@ -77,7 +80,7 @@ class QueryResult:
 @dataclass(frozen=True)
 class Limits:
     """Bounds of one statement: `bytes` counts the values of the kept rows roughly as JSON, `memory` is what the
-    process may grow by while the statement runs, in bytes (Linux only)."""
+    process may grow by while the statement runs, in bytes (Linux only; a hard wall only after `dedicate`)."""
 
     rows: int = 10_000
     seconds: float = 5.0
@@ -85,14 +88,33 @@ class Limits:
     memory: int = 1 << 30
 
 
-# The size is checked inside the argument: DuckDB folds constants in both branches of a CASE around the call.
-_BOUNDED = (
-    "repeat(s, n) AS system.main.repeat(s, {})",
-    "lpad(s, n, p) AS system.main.lpad(s, {}, p)",
-    "rpad(s, n, p) AS system.main.rpad(s, {}, p)",
+# The size is checked inside an argument: DuckDB folds constants in both branches of a CASE around the call.
+_NUMBERS = "try_cast(b::VARCHAR AS DOUBLE) - try_cast(a::VARCHAR AS DOUBLE)) / try_cast(c::VARCHAR AS DOUBLE)"
+_TIMES = (
+    "epoch(try_cast(b::VARCHAR AS TIMESTAMP)) - epoch(try_cast(a::VARCHAR AS TIMESTAMP)))"
+    " / epoch(try_cast(c::VARCHAR AS INTERVAL))"
 )
+_STEPS = f"coalesce(({_NUMBERS}, ({_TIMES})"
+_SERIES = (("a", "a", "{a}"), ("a, b", "b - a", "a, {b}"), ("a, b, c", _STEPS, "a, b, {c}"))
+_RESIZE = (("l, n", "n", "l, {n}"), ("l, n, v", "n", "l, {n}, v"))
+_BOUNDED = (
+    ("repeat", 100_000, "characters", (("s, n", "length(s) * n", "s, {n}"),)),
+    ("lpad", 100_000, "characters", (("s, n, p", "n", "s, {n}, p"),)),
+    ("rpad", 100_000, "characters", (("s, n, p", "n", "s, {n}, p"),)),
+    ("replace", 100_000_000, "characters", (("s, f, r", "length(s) * length(r)", "s, f, {r}"),)),
+    (
+        "regexp_replace",
+        100_000_000,
+        "characters",
+        (("s, f, r", "length(s) * length(r)", "s, f, {r}"), ("s, f, r, o", "length(s) * length(r)", "s, f, {r}, o")),
+    ),
+    ("list_resize", 100_000, "values", _RESIZE),
+    ("array_resize", 100_000, "values", _RESIZE),
+    ("range", 100_000, "values", _SERIES),
+    ("generate_series", 100_000, "values", _SERIES),
+)
+"""Function, the most it may make, of what; for each count of parameters: their names, how much they make, the call."""
 _QUADRATIC = ("levenshtein", "editdist3", "damerau_levenshtein", "jaro_similarity", "jaro_winkler_similarity")
-_LONGEST = 100_000
 _PRODUCT = 1_000_000
 
 
@@ -103,14 +125,15 @@ def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConne
     return connection
 
 
-_emptied: deque[tuple[tuple[str, int], duckdb.DuckDBPyConnection]] = deque(maxlen=2)
+_emptied: deque[tuple[tuple[str, int], duckdb.DuckDBPyConnection]] = deque(maxlen=8)
 """Databases that were used, emptied, and wait for the next request: to open one takes longer than a small request."""
 
 
 def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
     """An empty in-memory database that reaches no file, network or extension; for statements of our own.
 
-    Tables can be loaded (`register` an Arrow table, then CREATE TABLE AS) whether it is locked or not.
+    Tables can be loaded (`register` an Arrow table, then CREATE TABLE AS) whether it is locked or not. CHECKPOINT
+    compresses them; DuckDB does so only in databases that were attached.
     """
     try:
         settings, connection = _emptied.pop()
@@ -134,6 +157,8 @@ def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
+    for old, new in (("memory", "attached"), ("attached", "memory")):
+        connection.execute(f"ATTACH ':memory:' AS {new} (COMPRESS); USE {new}; DETACH {old}")
     return connection
 
 
@@ -154,17 +179,28 @@ def release(connection: duckdb.DuckDBPyConnection, memory_limit: str, threads: i
 
 def arm(connection: duckdb.DuckDBPyConnection) -> None:
     """Register the operators, and bounds for functions that could fill the memory or run without end."""
-    for macro in _BOUNDED:
-        name = macro.partition("(")[0]
-        size = "length(s) * n" if name == "repeat" else "n"
-        stop = f"error('{name}() would make over {_LONGEST} characters; ask for fewer')"
-        bounded = f"CASE WHEN {size} > {_LONGEST} THEN {stop} ELSE n END"
-        connection.execute(f"CREATE MACRO {macro.format(bounded)}")
+    for name, most, what, forms in _BOUNDED:
+        bodies = []
+        for parameters, size, call in forms:
+            said = f"{name}() could make over {most} {what}; ask for fewer"
+            checked = {item: _unless(f"{size} > {most}", said, item) for item in parameters.split(", ")}
+            bodies.append(f"({parameters}) AS system.main.{name}({call.format_map(checked)})")
+        connection.execute(f"CREATE MACRO {name}{', '.join(bodies)}")
     for name in _QUADRATIC:
-        stop = f"error('{name}() compares texts of up to 1000 characters; shorten them with left(text, 1000)')"
-        first = f"CASE WHEN length(a) * length(b) > {_PRODUCT} THEN {stop} ELSE a END"
+        said = f"{name}() compares texts of up to 1000 characters; shorten them with left(text, 1000)"
+        first = _unless(f"length(a) * length(b) > {_PRODUCT}", said, "a")
         connection.execute(f"CREATE MACRO {name}(a, b) AS system.main.{name}({first}, b)")
-    operators.register(connection)
+    operators.install(connection)
+
+
+def _unless(wrong: str, said: str, item: str) -> str:
+    """SQL that is `item`, or fails with `said` where `wrong` holds.
+
+    By a cast that fails: DuckDB's own `error()` is volatile, and an expression with one in it can't be partitioned by.
+    The empty text that is added keeps the cast from being folded, for then it would fail always.
+    """
+    fails = f"CAST('{said}' || left(({item})::VARCHAR, 0) AS INTEGER)"
+    return f"CASE WHEN {wrong} THEN list_extract([{item}], {fails}) ELSE {item} END"
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
@@ -191,58 +227,71 @@ def run(
     limits = limits or Limits()
     statement = guard(sql, tables)
     started = time.perf_counter()
-    with _watchdog.limit(connection, limits.seconds) as fired:
+    with _watchdog.limit(connection, limits) as watched:
         try:
             with _memory(limits.memory):
                 if is_dynamic_pivot(statement):
                     statement = _with_pivot_values(connection, statement, tables)
                 columns, types, rows, total = _fetch(connection, statement, limits)
         except (duckdb.Error, pa.ArrowException, OSError, MemoryError, RuntimeError) as error:
-            raise _failure(error, bool(fired), limits, tables) from None
+            raise _failure(error, watched, limits, tables) from None
     ms = (time.perf_counter() - started) * 1000
     return QueryResult(sql, columns, types, rows, total, ms)
 
 
+_POLL = 0.02
+"""Seconds between two looks at the statements that run."""
+
+
+@dataclass(eq=False)
+class _Watched:
+    """A running statement, until when, up to how many resident bytes of the process; `why`: the limit it is past."""
+
+    connection: duckdb.DuckDBPyConnection
+    deadline: float
+    ceiling: float
+    why: Literal["", "time", "memory"] = ""
+
+
 class _Watchdog:
-    """One thread that interrupts every statement past its deadline; started when first needed, anew after a fork."""
+    """One thread that interrupts every statement past its limits; started when first needed, anew after a fork."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._watched: dict[int, tuple[float, duckdb.DuckDBPyConnection, list[bool]]] = {}
-        self._wakes = math.inf
+        self._watched: list[_Watched] = []
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def limit(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[list[bool]]:
-        """Interrupt `connection` once `seconds` have passed; the list given is non-empty from then on."""
-        fired: list[bool] = []
-        deadline = time.monotonic() + seconds
+    def limit(self, connection: duckdb.DuckDBPyConnection, limits: Limits) -> Iterator[_Watched]:
+        """Interrupt `connection` past `limits`; the `why` of what is given then says which."""
+        watched = _Watched(connection, time.monotonic() + limits.seconds, _memory_bytes(_RESIDENT) + limits.memory)
         with self._condition:
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._watch, name="sql-deadlines", daemon=True)
+                self._thread = threading.Thread(target=self._watch, name="sql-limits", daemon=True)
                 self._thread.start()
-            self._watched[id(fired)] = (deadline, connection, fired)
-            if deadline < self._wakes:
+            self._watched.append(watched)
+            if len(self._watched) == 1:
                 self._condition.notify()
         try:
-            yield fired
+            yield watched
         finally:
             # Under the lock: past this point no interrupt can hit the connection's next statement.
             with self._condition:
-                del self._watched[id(fired)]
+                self._watched.remove(watched)
 
     def _watch(self) -> None:
         with self._condition:
             while True:
-                now = time.monotonic()
-                self._wakes = math.inf
-                for deadline, connection, fired in self._watched.values():
-                    if deadline <= now:
-                        fired.append(True)
+                self._condition.wait(_POLL if self._watched else None)
+                now, resident = time.monotonic(), _memory_bytes(_RESIDENT)
+                for watched in self._watched:
+                    if not watched.why and now >= watched.deadline:
+                        watched.why = "time"
+                    if not watched.why and resident > watched.ceiling:
+                        watched.why = "memory"
+                    if watched.why:
                         # Again and again: an interrupt between two phases of a statement is lost.
-                        connection.interrupt()
-                    self._wakes = min(self._wakes, max(deadline, now + 0.02))
-                self._condition.wait(None if self._wakes == math.inf else self._wakes - now)
+                        watched.connection.interrupt()
 
 
 _watchdog = _Watchdog()
@@ -258,6 +307,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+_dedicated = False
+
+
+def dedicate() -> None:
+    """Say that this process runs nothing but statements: `run` may then cap its data segment."""
+    global _dedicated
+    _dedicated = True
+
+
 _memory_lock = threading.Lock()
 _memory_depth = 0
 _memory_before: tuple[int, int] = (-1, -1)
@@ -265,22 +323,26 @@ _memory_before: tuple[int, int] = (-1, -1)
 
 @contextmanager
 def _memory(growth: int) -> Iterator[None]:
-    """Let the process's data segment grow by `growth` bytes at most while this runs.
+    """Let a dedicated process's data segment grow by `growth` bytes at most while this runs.
 
     The limit is the process's, so of statements that run side by side the first sets it and the last lifts
     it; a limit that was already tighter stays.
     """
     global _memory_depth, _memory_before
-    used = _data_bytes()
-    if resource is None or used is None:
+    if not _dedicated or resource is None:
         yield
         return
+    used = _memory_bytes(_DATA)
     with _memory_lock:
         _memory_depth += 1
         if _memory_depth == 1:
             soft, hard = _memory_before = resource.getrlimit(resource.RLIMIT_DATA)
             wanted = used + growth
-            if (soft == resource.RLIM_INFINITY or wanted < soft) and (hard == resource.RLIM_INFINITY or wanted <= hard):
+            if (
+                used
+                and (soft == resource.RLIM_INFINITY or wanted < soft)
+                and (hard == resource.RLIM_INFINITY or wanted <= hard)
+            ):
                 resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
     try:
         yield
@@ -291,25 +353,29 @@ def _memory(growth: int) -> Iterator[None]:
                 resource.setrlimit(resource.RLIMIT_DATA, _memory_before)
 
 
-def _data_bytes() -> int | None:
-    """Bytes of data and stack of this process; None where the system doesn't say."""
+_RESIDENT, _DATA = 1, 5
+"""Columns of Linux's /proc/self/statm."""
+
+
+def _memory_bytes(column: int) -> int:
+    """Resident bytes, or bytes of data and stack, of this process; 0 where the system doesn't say."""
     if resource is None:
-        return None
+        return 0
     try:
         with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[5]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return None
+            return int(file.read().split()[column]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError, MemoryError):  # at its cap a process can't even open a file
+        return 0
 
 
 def _with_pivot_values(connection: duckdb.DuckDBPyConnection, statement: str, tables: Collection[str]) -> str:
     def values(distinct: str) -> list[str]:
         found = [row[0] for row in connection.sql(guard(distinct, tables)).fetchall() if row[0] is not None]
-        if len(found) > MAX_PIVOT:
-            raise SqlLimit(f"PIVOT would make over {MAX_PIVOT} columns; list the values: ON column IN ('a', 'b')")
+        if len(found) > MAX_VALUES:
+            raise SqlLimit(f"PIVOT would make over {MAX_VALUES} columns; list the values: ON column IN ('a', 'b')")
         return found
 
-    return guard(expand_pivots(statement, values), tables)
+    return guard(with_values(statement, values), tables)
 
 
 # Types that Arrow would lose or garble: they come as text, or by way of JSON where they are nested.
@@ -391,14 +457,23 @@ def _bounded_rows(
             yield from cells.rows(one, decoders)
 
 
-def _failure(error: Exception, fired: bool, limits: Limits, tables: Collection[str]) -> SqlError:
-    message = short(str(error))
-    if fired and ("INTERRUPT" in message.upper() or isinstance(error, duckdb.InterruptException)):
+_TOLD = re.compile(
+    r"Could not convert string '(\w+\(\) (?:could make|compares) [^']*)'|executing the UDF: \w+: ([^\n]+)"
+)
+"""Words of our own inside of DuckDB's: of a bounded function (`_unless`), and of an operator's function."""
+
+
+def _failure(error: Exception, watched: _Watched, limits: Limits, tables: Collection[str]) -> SqlError:
+    told = _TOLD.search(str(error))
+    message = short(str(told[1] or told[2]) if told else str(error))
+    interrupted = "INTERRUPT" in message.upper() or isinstance(error, duckdb.InterruptException)
+    if interrupted and watched.why == "time":
         return SqlLimit(
             f"the statement ran past its limit of {limits.seconds:g} s and was stopped; "
             "filter, aggregate or sample before joining"
         )
     memory = isinstance(error, (MemoryError, duckdb.OutOfMemoryException, pa.ArrowMemoryError))
+    memory |= interrupted and watched.why == "memory"
     if memory or re.search(r"out of memory|bad_alloc|allocat\w+ .*fail|fail\w+ to allocate", message, re.I):
         return SqlLimit(
             "the statement needs more memory than it may use; filter or aggregate before joining, "

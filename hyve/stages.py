@@ -4,7 +4,14 @@
                              └─> follow_up -> (model) -> finish   mode 3: exactly one more
     rules                                                   no model, or a model that failed
 
-No stage calls a model but `diagnose`, which runs them all in one process.
+No stage calls a model but `diagnose`, which runs them all in one process. What a bad reply leads to:
+
+    nothing, only thoughts, only calls that can't be used     the rules analyst's answer, with the reason
+    a template without its slots, columns or tables           the rules analyst's answer, with the reason
+    prose, rubbish, or a huge text for a diagnosis            the summary (cut), inconclusive, and what the rules say
+    causes without evidence that counts                       unsupported, inconclusive, and what the rules say
+    a query that fails                                        its error and the tables' columns, in the one more call
+    a query in place of the last answer                       its rows, said plainly, partial, and what the rules say
 """
 
 from __future__ import annotations
@@ -13,28 +20,31 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from hyve import evidence as evidences
+from hyve import masked
 from hyve import prompt as prompts
-from hyve.backfill import fill
+from hyve.backfill import fill, gaps
 from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
 from hyve.document import Document, parse
-from hyve.errors import HyveError, InputError, ModelError, SqlError
+from hyve.errors import BackfillError, HyveError, InputError, ModelError, SqlError
 from hyve.prompt import DEFAULT_BUDGET, FOLLOW_UP_BUDGET, Prompt
-from hyve.reply import Decision, Direct, Model, ModelReply, Query, Template, conclusion, decide
+from hyve.reply import Conclusion, Decision, Direct, Model, ModelReply, Query, Template, conclusion, decide
 from hyve.rules import analyse
 from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore, quote
 from hyve.tokens import count_tokens
 
-_EVIDENCE = Limits(rows=20, bytes=64 << 10, seconds=2.0)
-_EVIDENCE_SECONDS = 10.0
-"""How long all evidence of one answer may run together."""
 _ECHO = 2_000
 """Characters of a model's own call that are sent back to it."""
+_FILL_SECONDS = 20.0
+"""How long all statements of one template may run together."""
+_PROSE, _ANSWER = 4_000, 100_000
+"""Characters of a model's prose that are kept as summary, and as answer."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,9 @@ class Payload:
 
 @dataclass(frozen=True)
 class Request:
-    """A question over payloads. `focus`: the entities it is about; `notes`: what the model must be told of the data."""
+    """A question over payloads. `focus`: the entities it is about; `notes`: what the model must be told of the data;
+    `ablation`: see `hyve.prompt.ABLATIONS`. `redact`: what a model sees masked (`hyve.redact.KINDS`), `keep_masked`:
+    what of it answers show masked, too (`LABELS`)."""
 
     question: str
     payloads: tuple[Payload, ...]
@@ -55,6 +67,9 @@ class Request:
     focus: tuple[str, ...] = ()
     kind: Literal["diagnosis", "answer"] = "diagnosis"
     notes: tuple[str, ...] = ()
+    ablation: frozenset[str] = frozenset()
+    redact: tuple[str, ...] = ("secrets",)
+    keep_masked: tuple[str, ...] = ()
 
 
 def load(payloads: Sequence[Payload]) -> Datastore:
@@ -90,22 +105,46 @@ def prepare(request: Request) -> tuple[Datastore, Prompt]:
 def compact(store: Datastore, request: Request, load_ms: float = 0.0) -> Prompt:
     """The first prompt of `request` over a store that is there already."""
     began = time.perf_counter()
-    built = prompts.build(
-        store, request.question, budget=request.budget, kind=request.kind, focus=request.focus, notes=request.notes
+    built = masked.build(
+        store,
+        request.redact,
+        request.keep_masked,
+        lambda shown, mask: prompts.build(
+            shown,
+            mask(request.question),
+            budget=request.budget,
+            kind=request.kind,
+            focus=tuple(map(mask, request.focus)),
+            notes=tuple(map(mask, request.notes)),
+            ablation=request.ablation,
+        ),
     )
     return replace(built, ms={"store": load_ms, "view": (time.perf_counter() - began) * 1000})
 
 
-def view(text: str | bytes, question: str = "", budget: int = DEFAULT_BUDGET) -> Prompt:
+def view(
+    text: str | bytes,
+    question: str = "",
+    budget: int = DEFAULT_BUDGET,
+    *,
+    ablation: Collection[str] = (),
+    redact: Collection[str] = (),
+) -> Prompt:
     """The compact prompt for `question` over the data in `text`, in at most `budget` o200k tokens.
 
-    Raises InputError (nothing to look at) or BudgetError (it names the smallest budget that works).
+    `ablation` leaves parts of it out to see what they are worth (H34): any of "no-rank", "no-truncation" (then there is
+    no budget), "toon", "no-postprocessing". `redact` masks what it names (`hyve.redact.KINDS`), as whoever sends the
+    prompt to a model should. Raises InputError (nothing to look at) or BudgetError (it names the smallest budget that
+    works).
     """
-    store, prompt = prepare(Request(question, (Payload("input", text),), budget))
+    payloads = (Payload("input", text),)
+    request = Request(question, payloads, budget, ablation=frozenset(ablation), redact=tuple(redact))
+    store, prompt = prepare(request)
     store.close()
     return prompt
 
 
+@masked.follows
 def follow_up(
     store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_BUDGET
 ) -> tuple[tuple[dict[str, Any], ...], int]:
@@ -145,36 +184,66 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…(+{len(text) - limit} chars)"
 
 
+def _fit(text: str, budget: int) -> str:
+    """The head of `text` that takes at most `budget` tokens, with a marker where it was cut."""
+    head = text[: 8 * budget]  # no token is longer on average
+    while len(head) > 1 and count_tokens(_cut(text, len(head))) > budget:
+        head = head[: len(head) * 3 // 4]
+    return _cut(text, len(head))
+
+
 def _rows_text(result: QueryResult, budget: int) -> str:
+    """The rows in at most `budget` tokens, with the true count of all. Cells are cut where else no row would fit."""
     width = len(result.columns)
     while width > 1 and count_tokens("|".join(result.columns[:width])) > budget // 2:
         width = width * 3 // 4
     more = f"|... ({len(result.columns) - width} more columns)" if width < len(result.columns) else ""
-    head = f"{result.total_rows:,} rows\n" + _cut("|".join(result.columns[:width]), 4 * budget) + more
-    spent = count_tokens(head) + 12
-    lines = []
-    for row in result.rows:
-        cells = ("" if value is None else _cut(str(value).replace("|", "\\|"), 400) for value in row[:width])
-        line = "|".join(cells).replace("\n", "\\n")
-        spent += count_tokens(line) + 1
-        if spent > budget:
+    head = f"{result.total_rows:,} rows\n" + _fit("|".join(result.columns[:width]), budget // 2) + more
+    spent = count_tokens(head) + 16
+    lines: list[str] = []
+    for longest in (400, 100, 25, 6):
+        left = budget - spent
+        for row in result.rows:
+            cells = (_cut(_cell(value).replace("|", "\\|"), longest) for value in row[:width])
+            line = "|".join(cells).replace("\n", "\\n")
+            left -= count_tokens(line) + 1
+            if left < 0:
+                break
+            lines.append(line)
+        if lines:
             break
-        lines.append(line)
-    left = result.total_rows - len(lines)
-    return "\n".join([head, *lines, *([f"... ({left:,} more rows)"] if left else [])])
+    rest = result.total_rows - len(lines)
+    return "\n".join([head, *lines, *([f"... ({rest:,} more rows)"] if rest else [])])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, (list, dict, bool)):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "" if value is None else str(value)
 
 
 def _error_text(store: Datastore, statement: str, error: SqlError, budget: int) -> str:
-    lines = [_cut(f"The statement did not run: {error}", 2 * budget)]
-    named = [table for table in store.catalog.tables if table.name.lower() in statement.lower()]
+    """The error and the columns of the tables that the statement names (of the first ones where it names none)."""
+    lines = [_fit(f"The statement did not run: {error}", budget // 2)]
+    words = {word.lower() for word in re.findall(r"\w+", statement)}
+    named = [table for table in store.catalog.tables if set(re.findall(r"\w+", table.name.lower())) <= words]
     for table in (named or store.catalog.tables)[:8]:
-        line = f"{quote(table.name)}({', '.join(quote(column.name) for column in table.columns[:80])})"
-        if count_tokens("\n".join([*lines, line])) > budget:
+        columns = [quote(column.name) for column in table.columns]
+        room = budget - count_tokens("\n".join(lines)) - 2
+        count = min(len(columns), 80)
+        while count:
+            more = f", ... ({len(columns) - count} more)" if count < len(columns) else ""
+            line = f"{quote(table.name)}({', '.join(columns[:count])}{more})"
+            if count_tokens(line) <= room:
+                lines.append(line)
+                break
+            count //= 2
+        else:
             break
-        lines.append(line)
     return "\n".join(lines)
 
 
+@masked.answers
 def finish(
     store: Datastore,
     decision: Direct | Template,
@@ -188,118 +257,112 @@ def finish(
     """The answer that a decision makes: evidence is run, templates are filled.
 
     `mode` is "query" where the decision came after a follow-up. A template that can't be filled leaves the answer to
-    the rules analyst, marked so.
+    the rules analyst, marked so. Beside a diagnosis that is prose, or whose causes all lack evidence, a note says what
+    the rules analyst found.
     """
     if isinstance(decision, Template):
         try:
             return replace(_filled(store, decision), model=model)
         except HyveError as error:
             return rules(store, question, focus, f"the model's template could not be filled: {error}")
-    return replace(_concluded(store, decision, kind), model=model, mode=mode)
+    found = conclusion(decision.text)
+    diagnosis = replace(_concluded(store, found, decision.text, kind), model=model, mode=mode)
+    if kind == "diagnosis" and (not found.structured or (diagnosis.unsupported and not diagnosis.root_causes)):
+        return _with_rules(diagnosis, store, question, focus)
+    return diagnosis
+
+
+def _with_rules(diagnosis: Diagnosis, store: Datastore, question: str, focus: Sequence[str]) -> Diagnosis:
+    found = rules(store, question, focus)
+    note = (
+        f"the rules analyst, asked because the model's answer stands without evidence: {found.status}: {found.summary}"
+    )
+    return replace(diagnosis, notes=(*diagnosis.notes, note))
 
 
 def _filled(store: Datastore, decision: Template) -> Diagnosis:
-    results = [(store.query(part.sql, Limits(rows=200_000, bytes=64 << 20)), part.mappings) for part in decision.fills]
-    cut = [result.sql for result, _ in results if result.total_rows > len(result.rows)]
+    began = time.perf_counter()
+    results = []
+    for part in decision.fills:
+        left = _FILL_SECONDS - (time.perf_counter() - began)
+        if left <= 0:
+            raise BackfillError(f"the statements of the fills took over {_FILL_SECONDS:g} s together; ask for less")
+        limits = Limits(rows=200_000, bytes=64 << 20, seconds=min(left, Limits.seconds))
+        results.append((store.query(part.sql, limits), part.mappings))
     evidence = tuple(
-        Evidence(f"e{i + 1}", result.sql, result.columns, result.rows[: _EVIDENCE.rows], result.total_rows)
+        Evidence(f"e{i + 1}", result.sql, result.columns, result.rows[: evidences.LIMITS.rows], result.total_rows)
         for i, (result, _) in enumerate(results)
     )
     chart = fill(decision.template, results)
     total = sum(result.total_rows for result, _ in results)
     empty = [result.sql for result, _ in results if not result.total_rows]
+    missing = sum(gaps(result, mappings) for result, mappings in results)
     return Diagnosis(
-        status="partial" if cut or empty else "conclusive",
-        summary=decision.text or f"The template was filled with {total:,} rows.",
+        status="partial" if empty else "conclusive",
+        summary=_cut(decision.text, _PROSE) or f"The template was filled with {total:,} rows.",
         evidence=evidence,
         charts=(chart,),
         mode="template",
         notes=(
-            *(f"the rows of {statement!r} were capped" for statement in cut),
             *(f"{statement!r} returned no rows: nothing was filled from it" for statement in empty),
+            *([f"{missing:,} values are NaN or infinite: they are null in the chart"] if missing else []),
         ),
     )
 
 
-def _concluded(store: Datastore, decision: Direct, kind: Literal["diagnosis", "answer"]) -> Diagnosis:
-    found = conclusion(decision.text)
-    evidence: dict[str, Evidence] = {}
-    failed: dict[str, str] = {}
-
-    began = time.perf_counter()
-
-    def resolve(statements: Sequence[str]) -> tuple[str, ...]:
-        ids = []
-        for statement in statements[:8]:
-            if statement not in evidence and statement not in failed and len(evidence) + len(failed) < 40:
-                if not _reads(store, statement):
-                    failed[statement] = "it reads none of the tables"
-                    continue
-                if time.perf_counter() - began > _EVIDENCE_SECONDS:
-                    failed[statement] = "the time for evidence was used up"
-                    continue
-                try:
-                    result = store.query(statement, _EVIDENCE)
-                except SqlError as error:
-                    failed[statement] = str(error)
-                    continue
-                if not result.total_rows:
-                    failed[statement] = "it returns no rows"
-                    continue
-                number = f"e{len(evidence) + 1}"
-                evidence[statement] = Evidence(number, statement, result.columns, result.rows, result.total_rows)
-            if statement in evidence:
-                ids.append(evidence[statement].id)
-        return tuple(dict.fromkeys(ids))
-
+def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["diagnosis", "answer"]) -> Diagnosis:
+    resolver = evidences.Resolver(store)
     causes: list[RootCause] = []
     claims: list[Claim] = []
     unsupported: list[Claim] = []
     for cause in found.root_causes:
-        ids = resolve(cause.evidence)
+        ids = resolver.ids(cause.evidence)
         if ids:
             causes.append(RootCause(cause.entity, cause.summary, cause.confidence, ids))
         else:
             unsupported.append(Claim(f"{cause.entity}: {cause.summary}"))
     for claim in found.claims:
-        ids = resolve(claim.evidence)
+        ids = resolver.ids(claim.evidence)
         (claims if ids else unsupported).append(Claim(claim.text, ids))
     status: Status = "inconclusive"
     if found.status == "conclusive" and (causes or (kind == "answer" and claims)):
         status = "conclusive"
     elif found.status == "partial" and (causes or claims):
         status = "partial"
-    notes = [f"evidence did not run: {statement!r}: {why}" for statement, why in failed.items()]
+    notes = [f"evidence does not count: {statement!r}: {why}" for statement, why in resolver.failed.items()]
+    if resolver.skipped:
+        notes.append(f"{resolver.skipped} statements of evidence were not run: the answer gave too many")
     if found.status == "conclusive" and status == "inconclusive" and found.structured:
         notes.append("the model said conclusive, but no root cause of its answer has evidence that resolves")
     return Diagnosis(
         status=status,
-        summary=found.summary,
+        summary=_cut(found.summary, _PROSE),
         root_causes=tuple(causes),
         claims=tuple(claims),
         unsupported=tuple(unsupported),
-        evidence=tuple(evidence.values()),
+        evidence=resolver.evidence,
         next_steps=found.next_steps,
-        answer="" if found.structured else decision.text,
+        answer="" if found.structured else _cut(text, _ANSWER),
         notes=tuple(notes),
     )
 
 
-def _reads(store: Datastore, statement: str) -> bool:
-    """Whether a statement names any of the store's tables: what reads no data proves nothing about it."""
-    return any(re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", statement, re.I) for table in store.catalog.tables)
-
-
-def rows_answer(store: Datastore, decision: Query, *, model: str = "") -> Diagnosis:
-    """What stands where a model asks again though there is no third call: the rows it asked for, said plainly."""
+@masked.answers
+def rows_answer(
+    store: Datastore, decision: Query, *, model: str = "", question: str = "", focus: Sequence[str] = ()
+) -> Diagnosis:
+    """What stands where a model asks again though there is no third call: the rows it asked for, said plainly, and what
+    the rules analyst found."""
     note = "the model asked for a second query instead of answering; its rows are shown, without an interpretation"
     try:
-        result = store.query(decision.sql, _EVIDENCE)
+        result = store.query(decision.sql, evidences.LIMITS)
     except SqlError as error:
-        return Diagnosis("partial", f"No answer: {note}, and the query failed: {error}", mode="query", model=model)
-    evidence = Evidence("e1", result.sql, result.columns, result.rows, result.total_rows)
-    summary = f"No interpretation: the model's last query returned {result.total_rows:,} rows."
-    return Diagnosis("partial", summary, evidence=(evidence,), mode="query", model=model, notes=(note,))
+        found = Diagnosis("partial", f"No answer: {note}, and the query failed: {error}", mode="query", model=model)
+    else:
+        evidence = Evidence("e1", result.sql, result.columns, result.rows, result.total_rows)
+        summary = f"No interpretation: the model's last query returned {result.total_rows:,} rows."
+        found = Diagnosis("partial", summary, evidence=(evidence,), mode="query", model=model, notes=(note,))
+    return _with_rules(found, store, question, focus)
 
 
 def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reason: str = "") -> Diagnosis:
@@ -344,7 +407,7 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
                 raise ModelError(f"the model's client failed: {type(error).__name__}: {error}", "server") from error
         if not isinstance(reply, ModelReply) or not isinstance(reply.text, str):
             raise ModelError(f"the model's client must return a ModelReply with a text, not {reply!r:.80}", "reply")
-        completion += reply.completion_tokens if reply.completion_tokens is not None else count_tokens(reply.text)
+        completion += written(reply)
         return await asyncio.to_thread(decide, reply)
 
     with timed("prepare"):
@@ -359,7 +422,14 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
             decision = await ask("model_2", messages, ())
         with timed("finish"):
             if isinstance(decision, Query):
-                found = await asyncio.to_thread(rows_answer, store, decision, model=_name(model))
+                found = await asyncio.to_thread(
+                    rows_answer,
+                    store,
+                    decision,
+                    model=_name(model),
+                    question=request.question,
+                    focus=request.focus,
+                )
             else:
                 found = await asyncio.to_thread(
                     finish,
@@ -377,6 +447,13 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
     ms["total"] = (time.perf_counter() - began) * 1000
     tokens = Tokens(built.original_tokens, built.prompt_tokens, second, completion)
     return replace(found, calls=calls, tokens=tokens, ms=ms, notes=(*request.notes, *found.notes))
+
+
+def written(reply: ModelReply) -> int:
+    """Tokens that the model wrote: as reported, else those of the text and of the calls."""
+    if reply.completion_tokens is not None:
+        return reply.completion_tokens
+    return count_tokens(reply.text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in reply.tool_calls)
 
 
 def _name(model: Model | None) -> str:

@@ -19,18 +19,26 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from hyve import sql
+from hyve.arrays import encodable
 from hyve.document import Document, parse
 from hyve.errors import InputError
 from hyve.gather import LINES, Root, gather
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
-from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData, encodable
+from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
+
+_COMPRESSED, _ROW_GROUP = 16 << 20, 122_880
+"""Bytes of tables that are worth the time it takes to compress them, and the rows that DuckDB compresses together."""
+
+if TYPE_CHECKING:
+    from hyve.masked import MaskedStore
 
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
 MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
@@ -107,6 +115,9 @@ class Source:
 class Datastore:
     """A request's data. Use as a context manager; `close` frees it."""
 
+    masked: MaskedStore | None = None
+    """What stands between its secrets and a model, once a prompt was made with them masked."""
+
     def __init__(self, documents: Iterable[Document], memory_limit: str = "2GB", threads: int = 2) -> None:
         """Takes the values of `documents` in. Given by an iterator they are freed as soon as they are columns."""
         given = list(documents)
@@ -123,6 +134,7 @@ class Datastore:
         self._settings = memory_limit, threads
         self._database: duckdb.DuckDBPyConnection | None = sql.open_database(memory_limit, threads)
         self._guarded = False
+        self._loaded = 0
         tables = [table for root in (*relations, *self._roots) for table in self._create(root, taken)]
         self.catalog = Catalog(tuple(tables))
 
@@ -204,7 +216,7 @@ class Datastore:
 
         above = parent.name if parent is not None else None
         if data.children:
-            add("_id", pa.array(range(data.rows), pa.int64()))
+            add("_id", pa.array(np.arange(data.rows, dtype=np.int64)))
         if parent is not None:
             add(f"parent_{above}", pa.array(data.parents))
             add("series_idx", pa.array(data.series))
@@ -225,16 +237,15 @@ class Datastore:
             typed = data.columns[path[:-1]].name if path and path[-1] in (NUMBER, TIME) else ""
             add(column.name, column.array, dotted(path), column.derived, typed)
             column.array = None
-        source = pa.table(arrays)
-        self._connection.register("_source", source)
         selected = "*"
         if root.free_text and data is root.data:
             masked = f"regexp_replace(text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS template"
             found = f"regexp_extract_all(text, '{MASK}') AS variables"
             first = ", ".join(name for name in arrays if name in ("_id", "_row_id", "line", "text"))
             selected = f"{first}, {masked}, {found}, * EXCLUDE ({first})"
-        self._connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {selected} FROM _source")
-        self._connection.unregister("_source")
+        self._fill(quote(name), selected, pa.table(arrays))
+        arrays.clear()
+        pa.default_memory_pool().release_unused()
         described = self._connection.execute(f"DESCRIBE {quote(name)}").fetchall()
         known = {column.name: column for column in columns}
         return Table(
@@ -250,6 +261,22 @@ class Datastore:
             data.lists,
             root.source,
         )
+
+    def _fill(self, name: str, selected: str, source: pa.Table) -> None:
+        """Creates a table; a large one slice by slice, each compressed before the next."""
+        slices = max(1, source.nbytes // _COMPRESSED)
+        size = max(1, -(-source.num_rows // slices // _ROW_GROUP)) * _ROW_GROUP
+        statement = f"CREATE TABLE {name} AS"
+        for start in range(0, max(1, source.num_rows), size):
+            part = source.slice(start, size)
+            self._connection.register("_source", part)
+            self._connection.execute(f"{statement} SELECT {selected} FROM _source")
+            self._connection.unregister("_source")
+            statement = f"INSERT INTO {name}"
+            self._loaded += part.nbytes
+            if self._loaded > _COMPRESSED:
+                self._connection.execute("CHECKPOINT")
+                self._loaded = 0
 
     def reconstruct(self, i: int) -> Any:
         """The value of part `i` (counted over all documents), read back from the tables."""

@@ -3,7 +3,7 @@
 Rules:
 - The reference is `Decoder`, Python's own decoder with hooks. orjson reads several times faster, but it keeps only the
   last of repeated keys, makes doubles of integers beyond 64 bits and rounds in silence: its value counts only where
-  `_kept` shows that nothing was lost; whatever else goes to the reference.
+  `kept` shows that nothing was lost; whatever else goes to the reference.
 - An object that repeats a key becomes `Pairs`. An integer longer than MAX_DIGITS or a number outside the doubles' range
   is kept as its text; a float literal whose digits the double doesn't give back is rounded, and flagged.
 - Containers nested deeper than MAX_DEPTH are nobody's data: whoever reads leaves them as text.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 from operator import add
@@ -24,14 +25,24 @@ from typing import Any
 
 import orjson
 
-MAX_DEPTH = 200
-"""Containers nested deeper than this stay text."""
+from hyve.kept import MAX_DEPTH as MAX_DEPTH
+from hyve.kept import comes_back, kept, written
 
 MAX_DIGITS = 4_000
 """Integers with more digits stay text: Python takes the square of their length, and refuses those beyond 4,300."""
 
 _PIECE = 1 << 18
 """Characters read at a time: what orjson makes of so many fits a processor's cache."""
+
+LONG, RUN = 1 << 22, 1 << 19
+"""Characters of a text whose list is not kept as objects, and of the runs in which it comes: short ones, as objects of
+a few megabytes take a third less time than those of fifty."""
+
+_TRIES = 8
+"""Places at which a list is cut before it is given up."""
+
+_AROUND = 4
+"""A list is long for what stands around it where that is less than this part of all."""
 
 _CLOSER = {"{": "}", "[": "]"}
 
@@ -67,7 +78,7 @@ class Decoder(json.JSONDecoder):
         value = float(literal)
         if len(literal) <= 16 and "e" not in literal and "E" not in literal:
             return value  # any double gives 15 digits back
-        if _comes_back(literal, value):
+        if comes_back(literal, value):
             return value
         if value == 0 or math.isinf(value):
             self.met.add("number_as_text")
@@ -87,44 +98,116 @@ class Decoder(json.JSONDecoder):
         return Pairs(pairs)
 
 
-def read(text: str) -> tuple[Any, frozenset[str]] | None:
+def read(text: str, keep: bool = True) -> tuple[Any, frozenset[str]] | None:
     """(value, flags) of a text that is one JSON value of any kind and nothing else but blanks around it.
 
-    None where it is not, and where its containers are nested deeper than MAX_DEPTH.
+    None where it is not, and where its containers are nested deeper than MAX_DEPTH. Unless it is to `keep` it, the
+    value of a text of LONG characters or more that is one long list for the most part is an `Ahead`.
     """
     bare = text.strip()
     if not bare or (bare[0] in _CLOSER and bare[-1] != _CLOSER[bare[0]]):
         return None
     if len(bare) == len(text.strip(" \t\r\n")):
         bare = text  # JSON takes such blanks itself: no second copy of a long text has to live
-    ahead = read_ahead(bare)
+    keep = keep or len(bare) < LONG
+    ahead = read_ahead(bare, keep)
     if ahead is None:
         return _read(bare)
     rest = _read(ahead.rest)
     if rest is None:
         return None
-    return (rest[0], rest[1] | ahead.flags) if ahead.join(rest[0]) else _read(bare)
+    value, met = rest[0], rest[1] | ahead.flags
+    if not keep and len(ahead.rest) * _AROUND < len(bare) and ahead.list_in(value) is not None:
+        return ahead, met
+    return (value, met) if ahead.join(value) else _read(bare)
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """The first records of a long list, read. `rest` is the text without what stands at `span`, those records and the
-    comma behind each: the same document with a shorter list, be it cut or damaged in what follows."""
+    """The first records of a long list in `text`. `rest` is the text without what stands at `span`, those records and
+    the comma behind each: the same document with a shorter list, be it cut or damaged in what follows.
 
-    records: list[Any]
+    `cuts` are the pieces read, (start, end, whether orjson alone reads all of it), `path` the keys that lead to the
+    list, `records` what was read, if it was kept.
+    """
+
+    text: str
+    cuts: tuple[tuple[int, int, bool], ...]
+    records: list[Any] | None
     flags: frozenset[str]
     rest: str
     span: tuple[int, int]
     path: tuple[str, ...]
 
-    def join(self, value: Any) -> bool:
-        """Puts the records in front of their list in `value`, which `rest` gave; False where that has no such list."""
+    def list_in(self, value: Any) -> list[Any] | None:
+        """The list in `value`, which `rest` gave; None where it has no such list."""
         for key in self.path:
             value = value.get(key) if type(value) is dict else None
-        if type(value) is not list:
-            return False
-        value[:0] = self.records
-        return True
+        return value if type(value) is list else None
+
+    def join(self, value: Any) -> bool:
+        """Puts the records in front of their list in `value`, which `rest` gave; False where that has no such list."""
+        listed = self.list_in(value)
+        if listed is not None:
+            listed[:0] = self._read(self.cuts) if self.records is None else self.records
+        return listed is not None
+
+    def value(self) -> Any:
+        """The value of all of the text, which was found to be one document."""
+        whole = self._around()
+        self.join(whole)
+        return whole
+
+    def values(self) -> list[Any]:
+        """The one value of the text."""
+        return [self.value()]
+
+    def first(self) -> Any:
+        """The first record."""
+        return self._read(self.cuts[:1])[0]
+
+    def runs(self) -> Iterator[tuple[Any, list[Any]]]:
+        """The same in runs, one after the other: (a document that holds the run, the run itself).
+
+        What stands around the list is all there in the first run; later ones have no other lists beside it.
+        """
+        whole = self._around()
+        listed = self.list_in(whole)
+        assert listed is not None
+        last = listed[:]
+        for cuts in (*_together(self.cuts), []):
+            run = self._read(cuts) if cuts else last
+            if run:
+                yield self._with(whole, run), run
+            del run
+            whole = self._bare(whole)
+
+    def _around(self) -> Any:
+        found = _read(self.rest)
+        assert found is not None  # it was read before
+        return found[0]
+
+    def _read(self, cuts: Iterable[tuple[int, int, bool]]) -> list[Any]:
+        records: list[Any] = []
+        for start, end, plain in cuts:
+            source = f"[{self.text[start:end]}]"
+            found = (orjson.loads(source), None) if plain else _read(source, len(self.path))
+            assert found is not None
+            records += found[0]
+        return records
+
+    def _with(self, whole: Any, run: list[Any], depth: int = 0) -> Any:
+        """`whole` with `run` for its list. It shares all else."""
+        if depth == len(self.path):
+            return run
+        return {**whole, self.path[depth]: self._with(whole[self.path[depth]], run, depth + 1)}
+
+    def _bare(self, whole: Any, depth: int = 0) -> Any:
+        """`whole` without the lists that stand beside the path."""
+        if depth == len(self.path):
+            return []
+        bare = {key: [] if type(value) is list else value for key, value in whole.items()}
+        return {**bare, self.path[depth]: self._bare(whole[self.path[depth]], depth + 1)}
 
 
 def lists_records(text: str, start: int, end: int) -> bool:
@@ -132,7 +215,7 @@ def lists_records(text: str, start: int, end: int) -> bool:
     return end - start > 2 * _PIECE and _FIRST_RECORD.search(text, start, min(end, start + 4096)) is not None
 
 
-def read_ahead(text: str) -> Ahead | None:
+def read_ahead(text: str, keep: bool = True) -> Ahead | None:
     """Reads the first records of a long list of objects near the start of `text`, as far as they are strict JSON.
 
     Looks for the first such list, which only objects may hold. The last records are left to `rest`. None for a text
@@ -145,35 +228,98 @@ def read_ahead(text: str) -> Ahead | None:
     blanks = re.escape(head["blanks"]) if "\n" in head["blanks"] else " ?"
     between = re.compile(r"\}," + blanks + r"(?=\{" + re.escape(head["key"]) + ")")
     records: list[Any] = []
+    cuts: list[tuple[int, int, bool]] = []
     met: set[str] = set()
     start = at = head.end("open")
     while cut := between.search(text, at + _PIECE):
-        piece = _read(f"[{text[at : cut.start() + 1]}]", len(path))
+        # Objects in an element may begin as the elements do. No brackets match where a piece ends among them.
+        plain, tried = None, cut
+        for _ in range(_TRIES):
+            plain = _read_plain(f"[{text[at : tried.start() + 1]}]", len(path))
+            if plain is not None or (further := between.search(text, tried.end())) is None:
+                break
+            tried = further
+        cut = tried if plain is not None else cut
+        piece = (plain[0], ()) if plain is not None else _read(f"[{text[at : cut.start() + 1]}]", len(path))
         if piece is None:
             break  # no cut between two elements of the list, or no strict JSON
-        records += piece[0]
-        met |= piece[1]
+        if keep:
+            records += piece[0]
+        met.update(piece[1])
+        cuts.append((at, cut.start() + 1, plain is not None))
         at = cut.end()
-    return Ahead(records, frozenset(met), text[:start] + text[at:], (start, at), path) if records else None
+    if not cuts:
+        return None
+    return Ahead(
+        text, tuple(cuts), records if keep else None, frozenset(met), text[:start] + text[at:], (start, at), path
+    )
 
 
-def read_lines(text: str) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
+def read_lines(text: str, keep: bool = True) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
     """(value, start, end, flags) of each line, where every non-blank line is by itself one JSON object or array.
 
-    `start` and `end` are offsets in `text`, blanks left out. None as soon as one line is something else.
+    `start` and `end` are offsets in `text`, blanks left out. None as soon as one line is something else. Unless it is
+    to `keep` them, the values of a text of LONG characters or more whose lines are all objects are one `Lines`.
     """
     if text.lstrip()[:1] not in ("{", "[") or _OTHER_LINE.search(text):
         return None
+    keep = keep or len(text) < LONG
+    lines = Lines(text, [])
     found: list[tuple[Any, int, int, tuple[str, ...]]] = []
     at = 0
     while at < len(text):
         end = text.find("\n", at + _PIECE) + 1 or len(text)
-        records = _read_lines(text[at:end], at)
+        records, plain = _read_lines(text[at:end], at)
         if records is None:
             return None
+        if not keep:
+            if not all(isinstance(record[0], dict | Pairs) for record in records):
+                return read_lines(text)
+            lines.cuts.append((at, end, plain))
+            records = [(lines, *record[1:]) for record in records]
         found += records
         at = end
     return found
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A text of very many lines, of which each is one JSON object; `cuts` are as in `Ahead`."""
+
+    text: str
+    cuts: list[tuple[int, int, bool]]
+    path: tuple[str, ...] = ()
+
+    def value(self, start: int, end: int) -> Any:
+        """The value of one line."""
+        found = _read(self.text[start:end])
+        assert found is not None  # it was read before
+        return found[0]
+
+    def values(self) -> list[Any]:
+        """The values of all lines."""
+        return self._read(self.cuts)
+
+    def first(self) -> Any:
+        """The first value."""
+        return self._read(self.cuts[:1])[0]
+
+    def runs(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Runs of lines, as from `Ahead`; nothing stands around them."""
+        for cuts in _together(self.cuts):
+            run = self._read(cuts)
+            yield run, run
+            del run
+
+    def _read(self, cuts: Iterable[tuple[int, int, bool]]) -> list[Any]:
+        values: list[Any] = []
+        for start, end, plain in cuts:
+            text = self.text[start:end]
+            if plain:
+                values += orjson.loads("[" + ",".join(filter(str.strip, text.split("\n"))) + "]")
+            else:
+                values += [record[0] for record in _read_lines(text, start)[0] or ()]
+        return values
 
 
 def flags(source: str, decoder: Decoder) -> tuple[str, ...]:
@@ -193,7 +339,7 @@ def too_deep(value: Any, source: str, above: int = 0) -> bool:
     """
     if source.count("[") + source.count("{") + source.count("(") + above <= MAX_DEPTH:
         return False
-    if _written(value, above) is not None:
+    if written(value, above) is not None:
         return False
     level, depth = [value] if isinstance(value, dict | list | tuple) else [], above
     while level:
@@ -209,53 +355,10 @@ def too_deep(value: Any, source: str, above: int = 0) -> bool:
     return False
 
 
-def raw_decode(decoder: Decoder, text: str, start: int) -> tuple[Any, int, int]:
-    """(value, end, -1) of the JSON value at `start`, or (None, start, offset of the failure).
-
-    Reads a growing window: an error's line and column are counted from the start of what the decoder was given, which
-    over a whole file of near-JSON lines would take the square of its length. `decoder.met` is of this value only.
-    """
-    wrong = _NO_JSON.match(text, start)
-    if wrong:
-        return None, start, wrong.end() - 1
-    size = 4096
-    while True:
-        decoder.met.clear()
-        window = text[start : start + size]
-        try:
-            value, end = decoder.raw_decode(window)
-        except json.JSONDecodeError as error:
-            cut = error.pos > len(window) - 64 or error.msg.startswith("Unterminated")
-            if not cut or start + size >= len(text):
-                return None, start, start + error.pos
-            size *= 8
-        except RecursionError:
-            return None, start, _far_below(text, start)
-        except ValueError:
-            return None, start, start + 1
-        else:
-            return value, start + end, -1
-
-
-# What after a bracket can't become JSON, as seen within its first tokens. The decoder finds the same, but by way of an
-# exception, which takes ten times as long; and near-JSON has a bracket every few characters.
-_W, _KEY, _STARTS = r"[ \t\r\n]*+", r'"(?:[^"\\]|\\.){0,64}+"', r'"\[{\dtfnNI-'
-_SCALAR = rf"(?:{_KEY}|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity){_W}"
-_MEMBER = rf"{_KEY}{_W}:{_W}"
-_MEMBERS, _ITEMS = rf"(?:{_MEMBER}{_SCALAR},{_W}){{0,16}}+", rf"(?:{_SCALAR},{_W}){{0,16}}+"
-_NO_JSON = re.compile(
-    rf"""(?: (?: \{{ {_W} {_MEMBERS} {_MEMBER} | \[ {_W} {_ITEMS} ) (?= [\[{{] ) ){{0,16}}+
-    (?: \{{ {_W} {_MEMBERS} (?: [^\s"}}] | {_KEY} {_W} [^\s:] | {_MEMBER} (?: [^\s{_STARTS}] | {_SCALAR} [^\s,}}] ) )
-      | \[ {_W} {_ITEMS} (?: [^\s\]{_STARTS}] | {_SCALAR} [^\s,\]] ) )""",
-    re.VERBOSE,
-)
-
-_FAR = 3 * MAX_DEPTH
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
-_NESTING = re.compile(rf"{_STRING.pattern}|[\[{{]{{1,{_FAR}}}+|[\]}}]++")
+STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 # The first list of objects: the blanks before its first object, and the blanks and the key after that one's brace.
-_FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{_STRING.pattern})")
+_FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{STRING.pattern})")
 
 _OTHER_LINE = re.compile(r"\n[^{\[\s]")
 """A line that starts with neither an opening bracket nor a blank."""
@@ -272,27 +375,10 @@ _ESCAPE = re.compile(
 )
 
 
-def _far_below(text: str, start: int) -> int:
-    """Where the containers open that the one at `start`, deeper than Python can read, holds _FAR levels further in.
-
-    What opens on the way is, for the most part, too deep as well: Python reads some 900 levels.
-    """
-    depth = 0
-    for match in _NESTING.finditer(text, start):
-        first, end = match.span()
-        if text[first] in "[{":
-            depth += end - first
-            if depth >= _FAR:
-                return end
-        elif text[first] != '"':
-            depth -= end - first
-    return start + 1
-
-
 def _path(prefix: str) -> tuple[str, ...] | None:
     """The keys from the root to the list that the last character of `prefix` opens; None where lists hold it."""
     closers: list[str] = []
-    for char in _STRING.sub("", prefix):
+    for char in STRING.sub("", prefix):
         if char in _CLOSER:
             closers.append(_CLOSER[char])
         elif char in "}]" and (not closers or closers.pop() != char):
@@ -308,17 +394,21 @@ def _path(prefix: str) -> tuple[str, ...] | None:
     return tuple(keys) if node == [] else None
 
 
-def _read(source: str, above: int = 0) -> tuple[Any, frozenset[str]] | None:
-    """(value, flags) of exactly `source`, which stands inside of `above` containers; None as in `read`."""
+def _read_plain(source: str, above: int) -> tuple[Any] | None:
+    """The value that orjson reads from `source`, alone in a tuple, if it is exact and has no flags."""
     try:
         data = source.encode()
         value = orjson.loads(data)
     except ValueError:  # not UTF-8, or no JSON for orjson
-        pass
-    else:
-        if _kept(data, value, above):
-            return value, frozenset()
-        del value, data
+        return None
+    return (value,) if kept(data, value, above) else None
+
+
+def _read(source: str, above: int = 0) -> tuple[Any, frozenset[str]] | None:
+    """(value, flags) of exactly `source`, which stands inside of `above` containers; None as in `read`."""
+    plain = _read_plain(source, above)
+    if plain is not None:
+        return plain[0], frozenset()
     decoder = Decoder()
     try:
         value = decoder.decode(source)
@@ -329,8 +419,20 @@ def _read(source: str, above: int = 0) -> tuple[Any, frozenset[str]] | None:
     return value, frozenset(flags(source, decoder))
 
 
-def _read_lines(text: str, at: int) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
-    """`read_lines` for a piece of a text, which stands at offset `at`."""
+def _together(cuts: Iterable[tuple[int, int, bool]]) -> Iterator[list[tuple[int, int, bool]]]:
+    """The cuts of each run."""
+    run: list[tuple[int, int, bool]] = []
+    for cut in cuts:
+        if run and cut[1] - run[0][0] > RUN:
+            yield run
+            run = []
+        run.append(cut)
+    if run:
+        yield run
+
+
+def _read_lines(text: str, at: int) -> tuple[list[tuple[Any, int, int, tuple[str, ...]]] | None, bool]:
+    """`read_lines` for a piece of a text, which stands at offset `at`, and whether orjson alone reads all of it."""
     lines = text.removesuffix("\n").split("\n")
     starts = list(accumulate(map(add, map(len, lines), repeat(1)), initial=at))[:-1]
     bare = list(map(str.strip, lines))
@@ -342,7 +444,7 @@ def _read_lines(text: str, at: int) -> list[tuple[Any, int, int, tuple[str, ...]
     marked = _MARK in text or ("\\" in text and "\\u007" in text)
     values = None if marked else _lines_at_once(bare)
     if values is not None:
-        return list(zip(values, starts, ends, repeat(())))
+        return list(zip(values, starts, ends, repeat(()))), True
     found: list[tuple[Any, int, int, tuple[str, ...]]] = []
     decoder = Decoder()
     for first in range(0, len(bare), _FEW_LINES):
@@ -355,11 +457,11 @@ def _read_lines(text: str, at: int) -> list[tuple[Any, int, int, tuple[str, ...]
             try:
                 value = decoder.decode(line)
             except (ValueError, RecursionError):
-                return None
+                return None, False
             if line[0] not in _CLOSER or too_deep(value, line):
-                return None
+                return None, False
             found.append((value, start, end, flags(line, decoder)))
-    return found
+    return found, False
 
 
 def _lines_at_once(lines: list[str]) -> list[Any] | None:
@@ -376,102 +478,4 @@ def _lines_at_once(lines: list[str]) -> list[Any] | None:
         return None
     if values[1::2] != [_MARK] * (len(lines) - 1) or not set(map(type, values[::2])) <= {dict, list}:
         return None
-    return values[::2] if _kept(data, values, 0) else None
-
-
-def _dump_levels() -> int:
-    """How many containers inside of each other orjson writes before it refuses."""
-    levels = 0
-    value: list[Any] = []
-    while levels < 10 * MAX_DEPTH:
-        try:
-            orjson.dumps(value)
-        except orjson.JSONEncodeError:
-            break
-        levels, value = levels + 1, [value]
-    return levels
-
-
-_SPARE_LEVELS = _dump_levels() - MAX_DEPTH
-
-# Where a number may not be kept, told from a copy in which all digits and points look the same: every double gives back
-# 15 digits, a 64-bit integer 18, and only exponents of three digits leave the doubles' range.
-_FACELESS = bytes.maketrans(b"123456789.E", b"0000000000e")
-_LONG, _TINY = b"0" * 16, b"0e-000"
-_LONG_NUMBER = re.compile(_LONG + rb"0*+(?:e[+-]?0++)?")
-_TINY_END = re.compile(_TINY + rb"0*+(?=[\s,\]}]|\Z)")
-_LONG_NEGATIVE = b"-" + b"0" * 19
-
-
-def _kept(data: bytes, value: Any, above: int) -> bool:
-    """Whether `value`, which orjson read from `data`, is what the reference reads there, without any flag.
-
-    False where it is not, may not be, or is nested too deep, the containers `above` it counted.
-
-    Repeated keys: a string takes two quotes in `data`, and one more for each quote in it unless that is spelled by its
-    number. orjson writes strings just so, and the counts are the same only where no string was dropped.
-    """
-    written = _written(value, above)
-    if written is None:
-        return False
-    around = _SPARE_LEVELS + above
-    if len(written) == len(data) + 2 * around and written.startswith(data, around):
-        return True  # it was written just as orjson writes what it read
-    if written.count(b'"') != data.count(b'"') or (b"\\" in data and b"\\u0022" in data):
-        return False
-    del written
-    faceless = data.translate(_FACELESS)
-    if _TINY in faceless and _TINY_END.search(faceless):
-        return False
-    if _LONG not in faceless:
-        return True
-    spans = [match.span() for match in _LONG_NUMBER.finditer(faceless)]
-    listed = b"[" + b",".join([data[start:end] for start, end in spans]) + b"]"
-    try:
-        if orjson.dumps(orjson.loads(listed)) == listed and _LONG_NEGATIVE not in faceless:
-            return True  # all are spelled as orjson spells what it read
-    except orjson.JSONDecodeError:
-        pass  # some are no numbers, but stand in strings
-    return all(_number_kept(data, start, end) for start, end in spans)
-
-
-def _written(value: Any, above: int) -> bytes | None:
-    """`value` as orjson writes it inside of lists, so many that it refuses what `above` more containers bury too deep.
-
-    None where it refuses, be it for the depth or for what it can't write at all.
-    """
-    for _ in range(_SPARE_LEVELS + above):
-        value = [value]
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        return None
-
-
-def _number_kept(data: bytes, start: int, end: int) -> bool:
-    """Whether what stands from `start` to `end` is no number, or one that 64 bits or a double give back."""
-    negative = data[start - 1 : start] == b"-"
-    before = start - 1 - negative
-    if before >= 0 and data[before] not in b" \t\r\n,:[":
-        return True  # within a string
-    literal = data[start:end]
-    if literal.isdigit():
-        return len(literal) <= 20 and int(literal) <= (1 << 63 if negative else (1 << 64) - 1)
-    try:
-        return _comes_back(literal.decode(), float(literal))
-    except ValueError:
-        return True  # within a string
-
-
-def _significant(literal: str) -> str:
-    """The significant digits of a float literal: none for zero."""
-    mantissa = literal.lower().partition("e")[0]
-    return mantissa.replace(".", "").lstrip("-0").rstrip("0")
-
-
-def _comes_back(literal: str, value: float) -> bool:
-    """Whether `value`, written with as many significant digits as `literal` has, has the same digits."""
-    digits = _significant(literal)
-    if len(digits) > 767:  # no double has more
-        return False
-    return not digits or _significant(f"{value:.{len(digits) - 1}e}") == digits
+    return values[::2] if kept(data, values, 0) else None

@@ -8,8 +8,9 @@ instead of changing the value, and puts records of several orders into a list, n
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -50,6 +51,11 @@ def encode(value: Any) -> str | None:
     except _NotExactError:
         return None
     return "\n".join(lines)
+
+
+def row(values: Sequence[Any]) -> str:
+    """Scalars as a row of a table, where numbers need not read back exactly."""
+    return ",".join([value if type(value) is str and _BARE.match(value) else json.dumps(value) for value in values])
 
 
 def _scalar(value: Any) -> str:

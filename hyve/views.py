@@ -2,52 +2,39 @@
 
 Rules:
 - What fits is shown whole, in its cheapest lossless form.
-- What does not fit is cut with a count: totals in headers are of all rows, computed in SQL, and a table that shows
-  fewer rows than it has ends in `... (762 more rows)`.
+- What does not fit is cut with a count: totals in headers are of all rows, and a table that shows fewer rows than it
+  has ends in `... (762 more rows)`.
 - A line is taken before another by its priority alone, so a larger budget only adds. What stands out or was asked for
   goes before what is usual; the tables that the relations were made from come last.
 - No budget is left unused while something is cut: then more rows, more tables and longer cells are shown.
 - Same store, same question, same budget: same bytes.
-
-A column view is one line: type, distinct count, nulls, range, and its values with their counts or, in order, its first
-and last ones. A row view holds rows in table order, cells parted by `|`; its first column is DuckDB's `rowid`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
 
-from hyve import notation, rank
-from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line, fit
+import pyarrow.compute as pc
+
+from hyve import codecs, notation, rank
+from hyve.columns import Columns
+from hyve.fit import Fitted, fit
 from hyve.naming import quote
-from hyve.profile import (
-    ENTITIES,
-    SERIES,
-    SMALL,
-    ColumnView,
-    Profile,
-    entity_rank,
-    free_text,
-    is_dimension,
-    is_measure,
-    means,
-    names_entities,
-    profile,
-    told,
-)
-from hyve.rowview import RowView, row_view, show
+from hyve.profile import entities, free_text, structural, told
+from hyve.rowview import RowView
 from hyve.store import Datastore, Table
+from hyve.tableview import Brief, Switches, TableView, table_view
 from hyve.tokens import count_tokens
+from hyve.writer import LEGEND
 
-_DETAILED = 12
+_DETAILED, _BRIEF = 12, 24
 _MAIN, _ROOMY = 3, 1_200
 """So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
 gets most of them, and cells are shorter."""
-_CELLS = (60, 160, 640, 2_560, 10_240)
+_CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
+_HALVINGS = 4
 _SLACK = 0.04
 """The share of the budget that may stay unused while something is cut."""
 
@@ -60,97 +47,84 @@ class Excerpt:
     cut: bool
 
 
-@dataclass(frozen=True)
-class _TableView:
-    """A table's views, before it is known how much of them fits."""
-
-    index: int
-    weight: float
-    main: bool
-    profile: Profile
-    ranked: tuple[int, ...]
-    means: tuple[str, ...]
-    rows: RowView | None
-
-    def lines(self, limit: int) -> list[Line]:
-        """The candidate lines, with cells of at most `limit` characters."""
-        table, views = self.profile.table, self.profile.views
-        i, weight = self.index, self.weight
-        head = 1000.0 + weight if self.main else weight * 1.35
-        lines = [Line(i, HEAD, 0, head, f"## {table.name}: {table.rows:,} rows{_join(table)}")]
-        alike = {k for k, v in enumerate(views) if v.distinct <= 1 and v.nulls in (0, v.rows) and not v.odd}
-        if table.rows == 1 or len(alike) < 2:
-            alike = set()
-        for place, k in enumerate(k for k in self.ranked if k not in alike):
-            priority = weight * 1.3 / (1 + 0.15 * place)
-            most = SMALL if place < 12 or names_entities(views[k]) else 5
-            lines.append(Line(i, COLUMNS, k, priority, _column_line(views[k], most), 1))
-        for said, label in ((_constant, "constant"), (_empty, "all empty")):
-            texts = [text for k in sorted(alike) if (text := said(views[k]))]
-            if texts:
-                line = f"- {label}: {', '.join(texts)}"
-                lines.append(Line(i, COLUMNS, len(views), weight * 0.7, line, len(texts)))
-        for place, text in enumerate(self.means):
-            lines.append(Line(i, MEANS, place, weight * 1.2 / (1 + 0.8 * place), text))
-        example = _example(self.profile, self.ranked)
-        if example:
-            lines.append(Line(i, QUERY, 0, weight * 1.1, example))
-        if self.rows is not None:
-            lines.append(Line(i, ROWS, -1, weight * 1.15, "rowid|" + "|".join(self.rows.columns)))
-            for row, share, cells in self.rows.rows:
-                text = f"{row}|" + "|".join(show(cell, limit) for cell in cells)
-                lines.append(Line(i, ROWS, row, weight * share, text))
-        return lines
-
-    def cuts(self, limit: int) -> bool:
-        """Whether a cell is longer than `limit`."""
-        return self.rows is not None and any(
-            isinstance(cell, str) and len(cell) > limit for _, _, cells in self.rows.rows for cell in cells
-        )
+_HEADS = f"# {LEGEND['both']}"
+"""What is said where a head of rows holds what its cells have in common."""
 
 
-def excerpt(store: Datastore, query: str, budget: int) -> Excerpt:
+def excerpt(store: Datastore, query: str, budget: int, switches: Switches = Switches()) -> Excerpt:  # noqa: B008 (frozen)
     """The data of `store` for a question, in at most `budget` tokens."""
-    whole = _whole(store, budget)
+    tables = store.catalog.tables
+    columns = [Columns(store, table) for table in tables]
+    whole = _whole(store, columns, budget, switches)
     if whole is not None:
         return Excerpt(whole, False)
-    tables = store.catalog.tables
-    words = rank.terms(f"{query} {_slim(store)}")
+    words = rank.terms(f"{query} {_slim(columns)}") if switches.rank else []
     weights = _weights(tables, words)
     ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
-    detailed = [i for i in ranked[:_DETAILED] if not tables[i].source]
-    named = [i for i in ranked[:_DETAILED] if tables[i].source]
-    pending = [i for i in ranked if i not in detailed]
+    notes = {i: note for i, table in enumerate(tables) if (note := _told_elsewhere(store, table))}
+    detailed = [i for i in ranked[:_DETAILED] if i not in notes]
     main = detailed[: _MAIN if budget >= _ROOMY else 1]
     if budget < _ROOMY:
         weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
-    views = [_table_view(store, tables[i], i, weights[i], words, budget, i in main) for i in detailed]
+    full = {i: table_view(store, columns[i], i, weights[i], words, budget, switches, i in main) for i in detailed}
+    pending = [i for i in ranked if i not in full]
+    known = {value for view in full.values() for value in view.named()}
+    views: dict[int, TableView | Brief] = {**full}
+    for i in pending[:_BRIEF]:
+        unnamed = tuple(view for view in entities(columns[i]) if not known.issuperset(v for v, _ in view.values))
+        known.update(value for view in unnamed for value, _ in view.values)
+        if unnamed or (i in notes and i in ranked[:_DETAILED]):
+            views[i] = Brief(i, weights[i], max(weights), tables[i], unnamed, notes.get(i, ""))
+
+    def best(limit: int) -> Fitted:
+        lines = [line for view in views.values() for line in view.lines(limit, budget)]
+        note = _HEADS if any(view.short() for view in views.values()) else ""
+        return fit(lines, tables, [i for i in range(len(tables)) if i not in views], budget, note)
+
+    def cut(limit: int, shown: Fitted) -> bool:
+        """Whether cells are cut at `limit` while budget is left."""
+        return shown.unused > budget * _SLACK and any(view.cuts(limit) for view in views.values())
+
     cells = _CELLS[1 if budget >= _ROOMY else 0 :]
-    best = fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
-    while pending and best.unused > budget * _SLACK:
-        taken = pending.pop(0)
-        named = [i for i in named if i != taken]
-        views.append(_table_view(store, tables[taken], taken, weights[taken], words, budget))
-        best = fit(_lines(views, named, tables, weights, cells[0]), tables, _rest(pending, named), budget)
-    for shorter, limit in pairwise(cells):
-        if best.unused <= budget * _SLACK or not any(view.cuts(shorter) for view in views):
+    found = best(cells[0])
+    while pending and found.unused > budget * _SLACK:
+        i = pending.pop(0)
+        views[i] = table_view(store, columns[i], i, weights[i], words, budget, switches)
+        found = best(cells[0])
+    return Excerpt(_lengthened(found, cells, best, cut).text, True)
+
+
+def _told_elsewhere(store: Datastore, table: Table) -> str:
+    """What is said of a table whose rows another one tells; "" where none does."""
+    if table.source:
+        return ", as received"
+    logs = store.catalog.table("log_records") if table.name == "container_logs" else None
+    return ", the lines of log_records" if logs is not None and logs.rows >= table.rows else ""
+
+
+def _lengthened(
+    found: Fitted, limits: Sequence[int], best: Callable[[int], Fitted], cut: Callable[[int, Fitted], bool]
+) -> Fitted:
+    """`found` with cells as long as can be without a line less."""
+    shorter, longer = limits[0], limits[-1]
+    for limit in limits[1:]:
+        if not cut(shorter, found):
+            return found
+        tried = best(limit)
+        if tried.lines < found.lines:
+            longer = limit
             break
-        longer = fit(_lines(views, named, tables, weights, limit), tables, _rest(pending, named), budget)
-        if longer.lines < best.lines:
-            break
-        best = longer
-    return Excerpt(best.text, True)
-
-
-def _lines(
-    views: Sequence[_TableView], named: Sequence[int], tables: Sequence[Table], weights: Sequence[float], limit: int
-) -> list[Line]:
-    lines = [line for view in views for line in view.lines(limit)]
-    return lines + [line for i in named for line in _source_lines(tables[i], i, weights[i])]
-
-
-def _rest(pending: Sequence[int], named: Sequence[int]) -> list[int]:
-    return sorted(i for i in pending if i not in named)
+        shorter, found = limit, tried
+    for _ in range(_HALVINGS):
+        middle = (shorter + longer) // 2
+        if middle == shorter or not cut(shorter, found):
+            return found
+        tried = best(middle)
+        if tried.lines < found.lines:
+            longer = middle
+        else:
+            shorter, found = middle, tried
+    return found
 
 
 def schema(store: Datastore, budget: int) -> str:
@@ -167,35 +141,69 @@ def schema(store: Datastore, budget: int) -> str:
     return named
 
 
-def _slim(store: Datastore) -> str:
+def _slim(tables: Sequence[Columns]) -> str:
     """The text of what stands alone (H17): the fields of tables of one row."""
     texts = []
-    for table in store.catalog.tables:
-        columns = [quote(c.name) for c in told(table) if c.type == "VARCHAR"][:20]
-        if table.rows == 1 and columns and table.kind == "base" and not free_text(table):
-            ((text,),) = store.fetch(f"SELECT left(concat_ws(' ', {', '.join(columns)}), 400) FROM {quote(table.name)}")
-            texts.append(text)
+    for columns in tables:
+        table = columns.table
+        names = [column.name for column in told(table) if column.type == "VARCHAR"][:20]
+        if table.rows == 1 and names and table.kind == "base" and not free_text(table):
+            texts.append(" ".join(filter(None, (columns.array(name)[0].as_py() for name in names)))[:400])
         if len(texts) == 4:
             break
     return " ".join(texts)
 
 
-def _whole(store: Datastore, budget: int) -> str | None:
+def _whole(store: Datastore, columns: Sequence[Columns], budget: int, switches: Switches) -> str | None:
     """All data in its cheapest lossless form, or None where that is over the budget."""
+    large = any(len(source.text) > budget * 24 + 4096 for source in store.sources)
+    if switches.truncation and (large or least_tokens(columns, budget) > budget):
+        return None
+    encode = notation.in_toon if switches.toon else notation.encode
     sections, number = [], 0
     for source in store.sources:
-        if len(source.text) > budget * 24 + 4096:
-            return None
         forms = [source.text.strip()]
         if source.syntaxes and "lines" not in source.syntaxes:
             values = [store.reconstruct(i) for i in range(number, number + len(source.syntaxes))]
             told = f"{source.prose.strip()}\n" if source.prose.strip() else ""
-            forms.append(told + notation.encode(values))
+            forms.append(told + encode(values))
         number += len(source.syntaxes)
-        best = min(forms, key=count_tokens)
+        best = forms[-1] if switches.toon else min(forms, key=count_tokens)
         sections.append(f"{source.name}:\n{best}" if source.name and len(store.sources) > 1 else best)
     text = "\n\n".join(sections)
-    return text if count_tokens(text) <= budget else None
+    return text if not switches.truncation or count_tokens(text) <= budget else None
+
+
+def least_tokens(columns: Iterable[Columns], enough: int) -> int:
+    """Tokens that no lossless text of these tables stays under; the count ends once it is above `enough`.
+
+    A text has each value of a column at least once, without what all of them begin and end with. Columns that may be
+    said by a start and a step, or hold JSON, do not count.
+    """
+    least = 0.0
+    for read in columns:
+        if read.table.kind != "base":
+            continue
+        for column in read.table.columns:
+            if column.derived or structural(column) or column.type not in ("VARCHAR", "DOUBLE"):
+                continue
+            _, values = read.coded(column.name)
+            if (
+                column.type == "VARCHAR"
+                and pc.count_distinct(pc.replace_substring_regex(values, r"\d+", "#")).as_py() < 2
+            ):
+                continue
+            texts = [str(value) for value in values.to_pylist()]
+            if any(text.lstrip()[:1] in ("{", "[") for text in texts):
+                continue
+            before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
+            reverse = [text[before:][::-1] for text in texts]
+            behind = len(codecs.common(min(reverse), max(reverse))) if len(texts) > 1 else 0
+            stripped = "\n".join([text[before : len(text) - behind] for text in texts])
+            least += 0.8 * max(0, count_tokens(stripped) - len(texts))
+            if least > enough:
+                return int(least)
+    return int(least)
 
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
@@ -207,140 +215,10 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if table.name == "container_logs" and any(other.name == "log_records" for other in tables):
-            weight *= 0.5  # the same lines
         if table.source:  # its content is (most likely) told again, and better, by the telemetry relations
             weight *= 0.15
         weights.append(weight)
     return weights
 
 
-def _source_lines(table: Table, index: int, weight: float) -> Iterable[Line]:
-    """A table that telemetry relations were made from: its columns are named, its rows are not shown twice."""
-    names = [quote(column.name) for column in told(table)]
-    more = f", ... ({len(names) - 40} more)" if len(names) > 40 else ""
-    yield Line(index, HEAD, 0, weight * 1.1, f"## {table.name}: {table.rows:,} rows{_join(table)}, as received")
-    yield Line(index, COLUMNS, 0, weight, f"- {', '.join(names[:40])}{more}", len(names))
-
-
-def _join(table: Table) -> str:
-    path = f" (from {table.path})" if table.path not in ("$", "lines") else ""
-    return path + (f", parent_{table.parent} = {table.parent}._id" if table.parent else "")
-
-
-def _table_view(
-    store: Datastore, table: Table, index: int, weight: float, words: Sequence[str], budget: int, main: bool = False
-) -> _TableView:
-    found = profile(store, table)
-    views = found.views
-    ranked = tuple(sorted(range(len(views)), key=lambda i: (_column_rank(views[i], table, words), i)))
-    averages = tuple(_mean_lines(store, found, ranked, words))
-    return _TableView(index, weight, main, found, ranked, averages, row_view(store, found, ranked, words, budget))
-
-
-def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
-    """Lower comes first: columns the question names, then filled and telling ones, then ids and constants."""
-    score = view.nulls / max(1, table.rows) * 4
-    if view.distinct <= 1:
-        score += 3
-    if view.column.derived and table.kind == "base" and not view.column.typed:
-        score += 0.5
-    if view.identifier:
-        score += 2
-    if view.column.name.startswith("resource_") and not names_entities(view):
-        score += 2
-    if view.column.name == "line" or (view.column.name == "template" and _once(view)):
-        score += 5
-    return score - 6 * bool(set(rank.words(view.column.name)).intersection(words))
-
-
-def _mean_lines(store: Datastore, found: Profile, ranked: Sequence[int], words: Sequence[str]) -> Iterable[str]:
-    """`mean of value by service: ...` for the likeliest measures and dimensions."""
-    views = [found.views[i] for i in ranked]
-    groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
-    groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), entity_rank(view)))
-    groups = list({view.values: view for view in reversed(groups)}.values())[::-1]  # two columns may say the same
-    measures = [view for view in views if is_measure(view)]
-    for group in groups[:2]:
-        parent, label = "", group.column.name
-        if label == SERIES:
-            parent, label = _series_name(store, found.table)
-        by = f"{quote(parent)}.{quote(label)}" if parent else quote(label)
-        for measure in measures[:2]:
-            averages = means(store, found.table, label, measure.column, parent)
-            if not averages:
-                continue
-            said = ", ".join(f"{show(name, 40)} {mean:.6g}" for name, mean in averages)
-            yield f"- mean {quote(measure.column.name)} by {by}: {said}"
-
-
-def _series_name(store: Datastore, table: Table) -> tuple[str, str]:
-    """The parent table and its column that names the series, or no table and their number."""
-    parent = store.catalog.table(table.parent or "")
-    texts = [c.name for c in parent.columns if c.type == "VARCHAR" and not c.derived] if parent is not None else []
-    named = [name for name in texts if name == "_key" or set(rank.words(name)).intersection(ENTITIES)]
-    return (table.parent or "", named[0]) if named else ("", SERIES)
-
-
-def _example(found: Profile, ranked: Sequence[int]) -> str:
-    """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
-    views = [found.views[i] for i in ranked]
-    group = next((view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows), None)
-    if group is None:
-        return ""
-    number = next(filter(is_measure, views), None)
-    label = quote(group.column.name)
-    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
-    table = quote(found.table.name)
-    return f"SELECT {label}, count(*) AS n{measure} FROM {table} GROUP BY {label} ORDER BY n DESC LIMIT 10"
-
-
-def _constant(view: ColumnView) -> str:
-    return f"{quote(view.column.name)} = {show(_only(view))}" if view.distinct else ""
-
-
-def _empty(view: ColumnView) -> str:
-    return "" if view.distinct else quote(view.column.name)
-
-
-def _only(view: ColumnView) -> Any:
-    return view.values[0][0] if view.values else view.low
-
-
-def _column_line(view: ColumnView, most: int) -> str:
-    head = f"- {quote(view.column.name)} {view.column.type}"
-    nulls = f", {view.nulls:,} empty" if view.nulls else ""
-    nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
-    if view.distinct == 0:
-        return f"{head}: all empty"
-    if view.distinct == 1:
-        return f"{head} = {show(_only(view))}{nulls}"
-    span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"
-    mean = "" if view.mean is None or view.column.name == SERIES else f", mean {view.mean:.6g}"
-    if view.values and not _once(view):
-        counts = {count for _, count in view.values}
-        each = f", {counts.pop():,} rows each" if len(counts) == 1 and view.complete else ""
-        named = [show(value) if each else f"{show(value)} {count:,}" for value, count in view.values[:most]]
-        more = f", ... ({view.distinct - len(named):,} more)" if view.distinct > len(named) else ""
-        return f"{head}: {view.distinct} values{each}{mean}{nulls}: {', '.join(named)}{more}"
-    edge = ""
-    filled = view.rows - view.nulls
-    if len(view.samples) == 5 and filled > 5 and not view.time and view.step is None:
-        first, last = ([show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
-        edge = f", in order: {', '.join(first)}, ... ({filled - 5:,} more rows), {', '.join(last)}"
-    if not view.numeric and not view.time:
-        span = ""
-    step = ""
-    if view.step is not None:
-        unit = " s" if view.time else ""
-        step = f", every {view.step.size:g}{unit}" + (f" but for {view.step.gaps} gaps" if view.step.gaps else "")
-        mean = ""
-    return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{step}{mean}{nulls}{edge}"
-
-
-def _once(view: ColumnView) -> bool:
-    """Whether a column's values are long and each stands in one row, so that the rows say it all."""
-    return all(count == 1 for _, count in view.values) and any(len(value) > 40 for value, _ in view.values)
-
-
-__all__ = ["Excerpt", "RowView", "excerpt", "schema"]
+__all__ = ["Excerpt", "RowView", "Switches", "excerpt", "schema"]

@@ -47,6 +47,7 @@ LEGEND: dict[str, str] = {
     "absent": "empty cell: no such key",
     "across": "f = a,b: field f of the first record is a, of the second b",
     "lists": "cells of name[]{...}: [row;row]",
+    "bare": "[,] one row, as the head says",
     "under": "rows of name[]>{...} stand below their record",
     "other": "!x: x instead of a record",
     "none": "=x: x instead of rows, = alone: no such key",
@@ -181,6 +182,8 @@ class Writer:
         shown = [table.columns[place] for place in _shown(heads)]
         rows = [",".join(cells).rstrip(",") or "," for cells in zip(*shown, strict=True)]
         rows = rows or [","] * (found.count - len(found.others))
+        if "," in rows and packed:
+            self.used.add("bare")
         if counts and not packed and (shown or table.below):
             labels = table.counters[0][1].labels or ()
             for i, place in enumerate(places):

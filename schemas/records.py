@@ -71,14 +71,19 @@ def _clean(value: Any) -> Any:
 
 
 class TelemetryRecord(Record):
-    """One normalised span, log record or metric point of `hyve.telemetry`, keyed by `entity`.
+    """One normalised span, log record, metric point or event of `hyve.telemetry`, keyed by `entity`.
 
-    `signal` "call" is the intake's note for the collector: `row` holds "caller" and "callee".
+    `signal` "event" is anything else: `row` is the object as it came. "call" is the intake's note for the collector:
+    `row` holds "caller" and "callee".
     """
 
-    signal: str = Field(description='"span", "log", "metric", or "call" (who called this entity).')
+    signal: str = Field(
+        description='"span", "span_event", "span_link", "log", "metric", "event", or "call" (who called this entity).'
+    )
     entity: str = Field(description="Service, host or pod that the record is about; the Kafka key.")
-    time: int = Field(description="Event time in epoch nanoseconds; the Kafka timestamp is the same in milliseconds.")
+    time: int = Field(
+        description="Event time in epoch ns; the Kafka timestamp is the same in ms, within the settings' limits."
+    )
     row: dict[str, Any]
 
 
@@ -286,6 +291,7 @@ class DeadLetter(Record):
 
     value: str = Field(description="The record's value, base64; what replaying sends again.")
     key: str | None = Field(default=None, description="The record's key, base64.")
+    headers: dict[str, str] = Field(default_factory=dict, description="The record's headers, their values base64.")
     topic: str
     partition: int
     offset: int

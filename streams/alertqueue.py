@@ -10,7 +10,8 @@ Rules:
 - An alert that resolves before its turn leaves the queue.
 - Bounded: when `alert_queue` alerts wait, no more are read, and Kafka keeps them. None is dropped; each outcome is
   counted.
-- A partition's records are acknowledged in their order, each when its alert is done: Faust commits past gaps.
+- A record is given back when its alert is done, in the order of its partition (see `streams.ledger`). Faust waits for
+  none of them, neither when partitions are handed out anew nor at its end: it would take minutes.
 - A partition that goes to another worker takes its waiting alerts along.
 """
 
@@ -20,9 +21,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import faust
@@ -32,6 +34,7 @@ from schemas import Alert
 from streams import metrics
 from streams.app import WITHIN, Incoming, Outgoing, Poison, Send, attempt
 from streams.collect import Collect, started
+from streams.ledger import Ledger
 from workers import kafka
 from workers.settings import Settings
 
@@ -137,25 +140,6 @@ class Pending:
         return sorted(chosen, key=lambda it: (rank(it.alert), it.alert.starts_at, it.alert.fingerprint))
 
 
-@dataclass
-class _Acks:
-    """A partition's records in the order in which they came, to be given back in that order."""
-
-    order: deque[list[Any]] = field(default_factory=deque)
-
-    def expect(self, release: Callable[[], None]) -> Callable[[], None]:
-        """Takes a record in, and gives back what tells that it is done."""
-        entry = [False, release]
-        self.order.append(entry)
-
-        def done() -> None:
-            entry[0] = True
-            while self.order and self.order[0][0]:
-                self.order.popleft()[1]()
-
-        return done
-
-
 class AlertQueue:
     """Takes alert records, and sends one request for each group when its turn comes."""
 
@@ -163,7 +147,7 @@ class AlertQueue:
         self._settings, self._collect, self._send = settings, collect, send
         self._pending = Pending(settings.alert_settle)
         self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._acks: dict[Place, _Acks] = {}
+        self._known: set[Place] = set()
         self._changed = asyncio.Event()
         self._turns: set[asyncio.Task[None]] = set()
 
@@ -172,13 +156,12 @@ class AlertQueue:
         """Alerts whose turn has not come."""
         return len(self._pending)
 
-    async def take(self, record: Incoming, release: Callable[[], None]) -> None:
-        """Takes one record; `release` is called when it is done. Waits while the queue is full."""
+    async def take(self, record: Incoming, done: Callable[[], None]) -> None:
+        """Takes one record; `done` is called when its alert is. Waits while the queue is full."""
         place = record.topic, record.partition
-        if place not in self._acks:
-            self._acks[place] = _Acks()
+        if place not in self._known:
+            self._known.add(place)
             self._remember(await asyncio.to_thread(self._asked_before, record))
-        done = self._acks[place].expect(release)
         try:
             alert = Alert.from_bytes(record.value)
         except ValueError as error:
@@ -281,8 +264,7 @@ class AlertQueue:
         gone = set(places)
         for it in self._pending.leave(gone):
             log.info("collect: alert %s goes to another worker", it.alert.fingerprint)
-        for place in gone:
-            self._acks.pop(place, None)
+        self._known -= gone
         self._changed.set()
 
 
@@ -291,25 +273,20 @@ def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
     queue = AlertQueue(settings, Collect(settings), send)
     metrics.ALERTS_WAITING.set_function(lambda: queue.waiting)
 
+    ledger = Ledger()
+
     async def agent(stream: Any) -> None:
-        async for events in stream.take_events(settings.batch, within=WITHIN):
-            for event in events:
-                event.message.incref()  # the batch ends before its alerts are done
-            for event in events:
-                message = event.message
-                record = Incoming(
-                    topic=message.topic,
-                    partition=message.partition,
-                    offset=message.offset,
-                    value=message.value or b"",
-                    key=message.key,
-                    timestamp=int((message.timestamp or 0) * 1000),
-                )
-                await queue.take(record, event.ack)
-                metrics.RECORDS_IN.labels(record.topic).inc()
+        async for event in stream.events():
+            event.message.incref()
+            app.consumer.unacked.discard(event.message)
+            if ledger.take(event):
+                await queue.take(Incoming.of(event.message), partial(ledger.done, event))
+                metrics.RECORDS_IN.labels(event.message.topic).inc()
 
     def revoked(_: Any, /, *given: Any, signal: Any, **__: Any) -> None:
-        queue.forget((place.topic, place.partition) for place in given[0])
+        places = [(place.topic, place.partition) for place in given[0]]
+        ledger.forget(places)
+        queue.forget(places)
 
     app.agent(app.topic(settings.topic("alerts"), value_type=bytes), name=f"{app.conf.id}.collect")(agent)
     app.task(queue.run)

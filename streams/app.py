@@ -1,18 +1,19 @@
-"""What all workers share: the Faust application, and the loop that reads a batch, works on it, delivers,
-acknowledges.
+"""What all workers share: the Faust application, and the loop that reads, works, delivers, acknowledges.
 
 Rules (each one answers a trap of Faust that was measured):
-- One coroutine an agent; a batch is worked on with `gather`. More throughput comes from partitions and
-  workers.
+- One coroutine an agent reads; up to a limit of records are worked on side by side, each in a task, so that a slow one
+  holds up no other. They are acknowledged in the order of their partition (see `streams.ledger`). More throughput
+  comes from partitions and workers.
 - Topics are raw bytes. Decoding belongs to `process`, where a failure is a dead letter and not the end of
   the stream.
 - `process` returns what to send; it is delivered (`send` gives a second awaitable) before the record is
   acknowledged.
 - No error ends an agent: whatever `process` raises turns into a dead letter with the original bytes, and
   a delivery that fails is tried again until it succeeds.
-- `take_events` acknowledges its batch even when the agent is cancelled in the middle of it. Therefore
-  each message gets a second reference, which only a finished batch gives back: a cancelled one is read
-  again.
+- A stream acknowledges a record when the next one is asked for, and when the agent is cancelled. Therefore each
+  message gets a second reference, which only finished work gives back: what was cancelled is read again.
+- What Kafka knows of topics is asked for every few seconds: a broker that has just started may leave topics out, and a
+  group that shares its partitions out by such an answer reads nothing until the next one.
 """
 
 from __future__ import annotations
@@ -23,19 +24,25 @@ import logging
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import faust
-from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from schemas import DeadLetter, Record
 from streams import metrics
+from streams.commits import App
+from streams.ledger import Ledger
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
 
 WITHIN = 0.05
+METADATA_MS = 5000
+AHEAD = 16
+"""Most records that wait for one before them, as multiples of those that are worked on at a time."""
+
 MAX_FETCH = 16 << 20
 MAX_REQUEST = 100 << 20
 
@@ -50,6 +57,20 @@ class Incoming:
     value: bytes
     key: bytes | None = None
     timestamp: int = 0
+    headers: dict[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, message: Any) -> Incoming:
+        """The record that Faust's `message` is."""
+        return cls(
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            value=message.value or b"",
+            key=message.key,
+            timestamp=int((message.timestamp or 0) * 1000),
+            headers={name: value or b"" for name, value in dict(message.headers or ()).items()},
+        )
 
 
 @dataclass(frozen=True)
@@ -95,6 +116,7 @@ def dead_letter(record: Incoming, stage: str, error: str, attempts: int = 1) -> 
     letter = DeadLetter(
         value=base64.b64encode(record.value).decode("ascii"),
         key=None if record.key is None else base64.b64encode(record.key).decode("ascii"),
+        headers={name: base64.b64encode(value).decode("ascii") for name, value in record.headers.items()},
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
@@ -125,10 +147,12 @@ async def attempt(process: Process, record: Incoming, stage: str) -> Sequence[Ou
 def make_app(settings: Settings, kind: str, *, buffer: int, web: bool = False) -> faust.App:
     """The Faust application of one kind of worker; its consumer group is `<prefix>-<kind>`.
 
-    `buffer` bounds the records that are fetched ahead; below its agents' largest batch it slows them.
+    `buffer` bounds the records that are fetched ahead; below its agents' limits it slows them.
     """
-    return faust.App(
+    ours = frozenset(settings.topic(name) for name in settings.topics()) - set(settings.raw)
+    return App(
         f"{settings.topic_prefix}-{kind}",
+        without_holes=ours,
         broker=[f"kafka://{server}" for server in settings.servers],
         autodiscover=False,
         datadir=tempfile.gettempdir(),
@@ -141,12 +165,14 @@ def make_app(settings: Settings, kind: str, *, buffer: int, web: bool = False) -
         broker_heartbeat_interval=settings.heartbeat_interval,
         broker_rebalance_timeout=settings.rebalance_timeout,
         broker_request_timeout=max(90.0, settings.session_timeout + 10),
-        # Faust stops polling while a batch is worked on; the group must wait for the longest one.
+        # Faust stops polling while its buffer is full; the group must wait for the longest work.
         broker_max_poll_interval=max(1000.0, 2 * settings.deadline, settings.batch * settings.prepare_timeout),
         broker_commit_interval=1.0,
         broker_max_poll_records=buffer,
         stream_buffer_maxsize=buffer,
         consumer_max_fetch_size=MAX_FETCH,
+        consumer_metadata_max_age_ms=METADATA_MS,
+        producer_metadata_max_age_ms=METADATA_MS,
         consumer_auto_offset_reset="earliest",
         producer_max_request_size=MAX_REQUEST,
         producer_max_batch_size=256 << 10,
@@ -181,14 +207,20 @@ def sender(app: faust.App, settings: Settings) -> Send:
         done = await asyncio.gather(*waiting, return_exceptions=True)
         failed: list[Outgoing] = []
         for record, outcome in zip(records, done, strict=True):
-            if isinstance(outcome, MessageSizeTooLargeError):
+            if isinstance(outcome, MessageSizeTooLargeError | RecordListTooLargeError):
                 raise outcome
             if isinstance(outcome, BaseException):
                 if not failed:
                     log.warning("not delivered to %s, trying again: %r", record.topic, outcome)
+                if isinstance(outcome, InvalidTimestampError) and len(records) == 1:
+                    # The broker's bounds on time are its own; the event's time stands in the record as well.
+                    record = replace(record, timestamp=None)
                 failed.append(record)
             else:
                 metrics.RECORDS_OUT.labels(settings.topic(record.topic)).inc()
+        if any(isinstance(outcome, InvalidTimestampError) for outcome in done) and len(records) > 1:
+            # One such record takes the others of its batch with it: each for itself.
+            return [left for record in failed for left in await deliver([record])]
         return failed
 
     async def send(records: Iterable[Outgoing]) -> None:
@@ -198,7 +230,8 @@ def sender(app: faust.App, settings: Settings) -> Send:
             try:
                 left = await deliver(left)
             except Exception as error:
-                if isinstance(error, MessageSizeTooLargeError) or isinstance(error.__cause__, MessageSizeTooLargeError):
+                cause = error if isinstance(error, KafkaError) else error.__cause__
+                if isinstance(cause, MessageSizeTooLargeError | RecordListTooLargeError):
                     largest = max(left, key=lambda record: len(record.value))
                     name = settings.topic(largest.topic)
                     raise Undeliverable(f"{len(largest.value)} bytes are too many for {name}") from None
@@ -217,34 +250,51 @@ def serve(
     stage: str,
     process: Process,
     send: Send,
-    batch: int,
+    limit: int,
 ) -> None:
-    """Registers the agent that runs `process` over the records of `topics` (full names)."""
+    """Registers the agent that runs `process` over the records of `topics` (full names), `limit` at a time."""
 
     async def one(event: Any) -> None:
-        message = event.message
-        record = Incoming(
-            topic=message.topic,
-            partition=message.partition,
-            offset=message.offset,
-            value=message.value or b"",
-            key=message.key,
-            timestamp=int((message.timestamp or 0) * 1000),
-        )
+        record = Incoming.of(event.message)
         try:
             await send(await attempt(process, record, stage))
         except Undeliverable as error:
             log.warning("%s: %s[%d]@%d: %s", stage, record.topic, record.partition, record.offset, error)
-            await send([dead_letter(record, stage, str(error))])
+            try:
+                await send([dead_letter(record, stage, str(error))])
+            except Undeliverable:
+                without = f"{error}; its own {len(record.value)} bytes are too many for a dead letter"
+                await send([dead_letter(replace(record, value=b""), stage, without)])
         metrics.RECORDS_IN.labels(record.topic).inc()
 
     async def agent(stream: Any) -> None:
-        async for events in stream.take_events(batch, within=WITHIN):
-            for event in events:
+        ledger = Ledger()
+        running: set[asyncio.Task[None]] = set()
+        freed = asyncio.Event()
+
+        async def work(event: Any) -> None:
+            await one(event)
+            ledger.done(event)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            running.discard(task)
+            freed.set()
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.error("%s: a record was left unacknowledged", stage, exc_info=error)
+
+        try:
+            async for event in stream.events():
                 event.message.incref()
-            await asyncio.gather(*(one(event) for event in events))
-            for event in events:
-                event.ack()
+                if ledger.take(event):
+                    running.add(task := asyncio.create_task(work(event)))
+                    task.add_done_callback(ended)
+                while len(running) >= limit or (running and len(ledger) >= AHEAD * limit):
+                    freed.clear()
+                    await freed.wait()
+        finally:
+            # Faust has waited for what it knows to be in hand; what is cut off here is read again.
+            for task in tuple(running):
+                task.cancel()
 
     app.agent(app.topic(*topics, value_type=bytes), name=f"{app.conf.id}.{stage}")(agent)
 

@@ -3,8 +3,9 @@
 Rules:
 - Every input is measured in a fresh process (`bench_child`); a compared package runs the same way, right after.
 - Tokens are o200k's: of the input as compact JSON (as its own text where it is no JSON), as TOON where `toon-format` is
-  installed, and of the whole prompt (instructions, tools and question included). A compared package is counted by what
-  the data became alone.
+  installed, of the whole prompt (instructions, tools and question included), and of what the data became alone, as a
+  compared package is counted. What is saved is said of both, against compact JSON.
+- Time is compared by the processor's: what else runs on the machine changes it least.
 - What must be shown comes from `truth.json` beside the files or from the built-in inputs (`bench_truth`); entities of
   files without one are found in their JSON.
 """
@@ -15,6 +16,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -38,10 +40,11 @@ _NO_DATA = frozenset({"truth.json", "README.md", "LICENSE", "LICENSE.txt"})
 
 @dataclass(frozen=True)
 class Run:
-    """What one package made of an input. `ms` are medians of warm runs, `memory` bytes over start; or `error` says why
-    there is nothing."""
+    """What one package made of an input: `tokens` of all it sends, `data` of what the data became alone. `ms` are
+    medians of warm runs, `memory` bytes over start; or `error` says why there is nothing."""
 
     tokens: int = 0
+    data: int = 0
     cut: bool = False
     ms: float = 0.0
     cpu_ms: float = 0.0
@@ -131,12 +134,12 @@ def built_in(kinds: Sequence[str] = (), seed: int = 1, rows: int = 5000) -> tupl
 # Measuring
 
 
-def measure(case: Case, budget: int, runs: int = 5, peer_python: str = "") -> Measured:
+def measure(case: Case, budget: int, runs: int = 5, peer_python: str = "", ablation: Sequence[str] = ()) -> Measured:
     """Measures one case, with Headroom beside it where `peer_python` names an interpreter that has it."""
     with tempfile.NamedTemporaryFile(prefix="hyve-bench-", delete=False) as file:
         file.write(case.data)
     try:
-        ours = _run("hyve", [sys.executable, "-P", str(_CHILD)], file.name, case, budget, runs)
+        ours = _run("hyve", [sys.executable, "-P", str(_CHILD)], file.name, case, budget, runs, ablation)
         peer = (
             _run("headroom", [peer_python, "-I", str(_CHILD)], file.name, case, budget, runs) if peer_python else None
         )
@@ -160,8 +163,12 @@ def other_forms(case: Case) -> tuple[int, int | None]:
         return count_tokens(text), None
 
 
-def _run(package: str, command: list[str], path: str, case: Case, budget: int, runs: int) -> Run:
-    request = json.dumps({"path": path, "question": case.question, "budget": budget, "runs": runs})
+def _run(
+    package: str, command: list[str], path: str, case: Case, budget: int, runs: int, ablation: Sequence[str] = ()
+) -> Run:
+    request = json.dumps(
+        {"path": path, "question": case.question, "budget": budget, "runs": runs, "ablation": list(ablation)}
+    )
     above = [str(_CHILD.parents[1]), os.environ.get("PYTHONPATH", "")]
     # By -P and -I the child does not find the modules beside it under their bare names.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, above))} if package == "hyve" else None
@@ -182,6 +189,7 @@ def _run(package: str, command: list[str], path: str, case: Case, budget: int, r
         return Run(error=reply["error"])
     return Run(
         tokens=reply["tokens"] if "tokens" in reply else count_tokens(reply["text"]),
+        data=count_tokens(_section(reply["text"])),
         cut=reply.get("cut", True),
         ms=statistics.median(reply["ms"]),
         cpu_ms=statistics.median(reply["cpu_ms"]),
@@ -189,6 +197,12 @@ def _run(package: str, command: list[str], path: str, case: Case, budget: int, r
         memory=reply["memory"],
         shown=judge(case.truth, reply["text"], case.question),
     )
+
+
+def _section(text: str) -> str:
+    """The data section of a prompt; of a compared package's text, all of it."""
+    found = re.search(r"^# Data (\w+)\n(.*)\n# End \1$", text, re.MULTILINE | re.DOTALL)
+    return found[2] if found else text
 
 
 def headroom(python: str = "") -> tuple[str, str]:
@@ -230,8 +244,8 @@ def misses(found: Measured, budget: int) -> list[str]:
             more = f" and {len(names) - 4} more" if len(names) > 4 else ""
             said.append(f"{label}: {', '.join(name[:60] for name in names[:4])}{more}")
     if found.peer is not None and not found.peer.error:
-        if run.ms > found.peer.ms / 2:
-            said.append(f"{run.ms / found.peer.ms:.2f} of the peer's time (at most 0.50)")
+        if run.cpu_ms > found.peer.cpu_ms / 2:
+            said.append(f"{run.cpu_ms / found.peer.cpu_ms:.2f} of the peer's time (at most 0.50)")
         if run.memory > found.peer.memory:
             said.append(f"{_mb(run.memory)} MB of memory, the peer {_mb(found.peer.memory)}")
     return said
@@ -240,15 +254,24 @@ def misses(found: Measured, budget: int) -> list[str]:
 def summary(found: Sequence[Measured], budget: int) -> str:
     """One line over all inputs."""
     fine = [item for item in found if not item.hyve.error]
-    large = [_saved(item) for item in fine if item.size > SMALL]
+    large = [item for item in fine if item.size > SMALL]
     over = sum(item.hyve.tokens > budget for item in fine)
-    median = f"; median saved over {SMALL // 1000} KB: {statistics.median(large):.1%} ({len(large)})" if large else ""
+    median = (
+        f"; median saved of the {len(large)} over {SMALL // 1000} KB: {statistics.median(map(_data_saved, large)):.1%} "
+        f"of the data, {statistics.median(map(_saved, large)):.1%} with instructions, tools and question"
+        if large
+        else ""
+    )
     failed = f"; {len(found) - len(fine)} failed" if len(fine) < len(found) else ""
     return f"{len(found)} inputs, {over} above the budget of {budget:,}{median}{failed}"
 
 
 def _saved(item: Measured) -> float:
     return 1 - item.hyve.tokens / item.json_tokens if item.json_tokens else 0.0
+
+
+def _data_saved(item: Measured) -> float:
+    return 1 - item.hyve.data / item.json_tokens if item.json_tokens else 0.0
 
 
 # Showing
@@ -295,6 +318,8 @@ def tables(peer: str, budget: int) -> tuple[tuple[str, tuple[tuple[str, Cell], .
         ("TOON", lambda m: "" if m.toon_tokens is None else f"{m.toon_tokens:,}"),
         ("prompt", lambda m: _of(m.hyve, lambda r: f"{r.tokens:,}")),
         ("saved", lambda m: _of(m.hyve, lambda r: f"{_saved(m):.1%}")),
+        ("data", lambda m: _of(m.hyve, lambda r: f"{r.data:,}")),
+        ("saved", lambda m: _of(m.hyve, lambda r: f"{_data_saved(m):.1%}")),
         ("in budget", lambda m: _of(m.hyve, lambda r: "yes" if r.tokens <= budget else "NO")),
         ("whole", lambda m: _of(m.hyve, lambda r: "no" if r.cut else "yes")),
         ("needles", lambda m: _needles(m, m.hyve)),
@@ -320,7 +345,7 @@ def tables(peer: str, budget: int) -> tuple[tuple[str, tuple[tuple[str, Cell], .
             (f"{peer}: ms", lambda m: _of(m.peer, lambda r: f"{r.ms:,.0f}")),
             ("CPU ms", lambda m: _of(m.peer, lambda r: f"{r.cpu_ms:,.0f}")),
             ("MB", lambda m: _of(m.peer, lambda r: _mb(r.memory))),
-            ("time ratio", lambda m: _of(m.peer, lambda r: f"{m.hyve.ms / r.ms:.2f}" if r.ms else "")),
+            ("time ratio", lambda m: _of(m.peer, lambda r: f"{m.hyve.cpu_ms / r.cpu_ms:.2f}" if r.cpu_ms else "")),
             ("memory ratio", lambda m: _of(m.peer, lambda r: f"{m.hyve.memory / r.memory:.2f}" if r.memory else "")),
         ]
     return (("What the model sees (o200k tokens)", tuple(content)), ("What it costs (median, warm)", tuple(cost)))
@@ -364,7 +389,15 @@ def show(found: Sequence[Measured], peer: str, budget: int) -> None:
 
 def as_json(found: Sequence[Measured], peer: str, budget: int) -> str:
     """All figures for programs."""
-    inputs = [{**asdict(item), "saved": round(_saved(item), 4), "misses": misses(item, budget)} for item in found]
+    inputs = [
+        {
+            **asdict(item),
+            "saved": round(_saved(item), 4),
+            "data_saved": round(_data_saved(item), 4),
+            "misses": misses(item, budget),
+        }
+        for item in found
+    ]
     return json.dumps({"budget": budget, "peer": peer or None, "inputs": inputs}, ensure_ascii=False)
 
 
@@ -378,6 +411,7 @@ def views(
     runs: int,
     compare: bool,
     headroom_python: str,
+    ablation: Sequence[str],
     form: str,
 ) -> None:
     """The command. `only` picks files by the start of their names, or built-in inputs; `form` is "table", "markdown" or
@@ -396,7 +430,7 @@ def views(
             peer = f"headroom {version}"
         else:
             sys.stderr.write(f"hyve: {version}\n")
-    found = [measure(case, budget, runs, python) for case in _told(list(cases))]
+    found = [measure(case, budget, runs, python, ablation) for case in _told(list(cases))]
     if form == "table":
         show(found, peer, budget)
     else:

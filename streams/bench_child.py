@@ -2,8 +2,9 @@
 
     python bench_child.py hyve|headroom        a JSON request on standard input, a JSON reply on standard output
 
-Request: `path`, `question`, `budget`, `runs`. Reply: `text`, `tokens` (where the package counts exactly), `cut`, `ms`
-and `cpu_ms` of each timed run, `stages` (milliseconds by stage), `memory` (bytes); or `error`.
+Request: `path`, `question`, `budget`, `runs`, `ablation` (of HYVE only). Reply: `text`, `tokens` (where the package
+counts exactly), `cut`, `ms` and `cpu_ms` of each timed run, `stages` (milliseconds by stage), `memory` (bytes); or
+`error`.
 
 Rules:
 - Standard library only, until the measured package is imported: another interpreter may run this file.
@@ -29,17 +30,17 @@ from typing import Any
 Call = Callable[[bytes, str, int], dict[str, Any]]
 
 
-def _hyve() -> Call:
+def _hyve(ablation: list[str]) -> Call:
     import hyve
 
     def call(data: bytes, question: str, budget: int) -> dict[str, Any]:
-        prompt = hyve.view(data, question, budget)
+        prompt = hyve.view(data, question, budget, ablation=ablation)
         return {"text": prompt.text, "tokens": prompt.prompt_tokens, "cut": prompt.cut, "stages": prompt.ms}
 
     return call
 
 
-def _headroom() -> Call:
+def _headroom(_: list[str]) -> Call:
     os.environ["HEADROOM_OFFLINE"] = "1"
     litellm = importlib.util.find_spec("litellm")
     if litellm is not None and litellm.origin:  # carries the vocabulary that tiktoken would fetch
@@ -119,7 +120,7 @@ def main() -> None:
     request = json.load(sys.stdin)
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # packages that greet
-            call = {"hyve": _hyve, "headroom": _headroom}[sys.argv[1]]()
+            call = {"hyve": _hyve, "headroom": _headroom}[sys.argv[1]](request.get("ablation", []))
             data = Path(request["path"]).read_bytes()
             reply = measure(call, data, request["question"], request["budget"], request["runs"])
     except Exception as error:

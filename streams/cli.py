@@ -193,6 +193,15 @@ class Peer(StrEnum):
     HEADROOM = "headroom"
 
 
+class Ablated(StrEnum):
+    """What the views can be made without (see `hyve.prompt.ABLATIONS`)."""
+
+    NO_RANK = "no-rank"
+    NO_TRUNCATION = "no-truncation"
+    TOON = "toon"
+    NO_POSTPROCESSING = "no-postprocessing"
+
+
 @bench_app.command("views")
 def bench_views(
     folder: Annotated[
@@ -205,6 +214,7 @@ def bench_views(
     runs: Annotated[int, typer.Option(min=1, help="Timed runs of each input; the median counts.")] = 5,
     compare: Annotated[Peer | None, typer.Option(help="Run this package on the same inputs too.")] = None,
     headroom_python: Annotated[str, typer.Option(help="An interpreter that has headroom-ai installed.")] = "",
+    ablation: Annotated[list[Ablated], typer.Option(help="Leave this out, to see what it is worth.")] = [],  # noqa: B006
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
     json_: Json = False,
 ) -> None:
@@ -221,6 +231,7 @@ def bench_views(
         runs=runs,
         compare=compare is not None,
         headroom_python=headroom_python,
+        ablation=ablation,
         form=form,
     )
 

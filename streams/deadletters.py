@@ -126,7 +126,10 @@ def replay(settings: Settings, letters: Iterable[Letter]) -> int:
                 key=letter.key,
                 value=renewed(letter.value, int((time.time() + settings.deadline) * 1000)),
                 partition=record.partition if record.topic in with_partition else None,
-                headers=[("hyve-replayed", letter.id.encode())],
+                headers=[
+                    *((name, _bytes(value)) for name, value in letter.record.headers.items()),
+                    ("hyve-replayed", letter.id.encode()),
+                ],
             )
             waiting.append((letter, future))
         for letter, future in waiting:

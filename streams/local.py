@@ -69,7 +69,8 @@ def ask(
     loaded = settings.load()
     client = configured(loaded)
     model = None if client is None else _Watched(client)
-    request = stages.Request(question, _payloads(file), budget)
+    redact, keep_masked = loaded.redaction
+    request = stages.Request(question, _payloads(file), budget, redact=redact, keep_masked=keep_masked)
 
     async def run() -> Any:
         began = time.perf_counter()
@@ -101,13 +102,16 @@ def view(
     file: Files = [],  # noqa: B006
     question: Annotated[str, typer.Option("--question", "-q", help="What the prompt is for.")] = "",
     budget: Tokens = 4000,
+    ablation: Annotated[
+        list[str], typer.Option(help="no-rank, no-truncation, toon or no-postprocessing: to see what each is worth.")
+    ] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Show the compact prompt for files, the tables behind it, and the tokens saved."""
     from hyve import stages
 
     began = time.perf_counter()
-    store, prompt = stages.prepare(stages.Request(question, _payloads(file), budget))
+    store, prompt = stages.prepare(stages.Request(question, _payloads(file), budget, ablation=frozenset(ablation)))
     ms = (time.perf_counter() - began) * 1000
     with store:
         tables = store.catalog.tables

@@ -29,6 +29,8 @@ ALERTS = Counter(
     "hyve_alerts_total", "Alerts: asked, repeated, cancelled (resolved while waiting), resolved", ["outcome"]
 )
 ALERTS_WAITING = Gauge("hyve_alerts_waiting", "Alerts whose turn has not come")
+EVENTS = Counter("hyve_events_total", "Records of telemetry that the intake made", ["signal"])
+EVENT_TIMES = Counter("hyve_event_times_total", "Events stamped with Kafka's time in place of their own", ["why"])
 COLLECTED = Counter("hyve_collected_bytes_total", "Telemetry bytes put into requests", ["kept"])
 
 

@@ -8,7 +8,8 @@ Rules:
 - Hop 2 is the end: whatever a model says there, a result follows and never a third prompt.
 - Every request ends in one result, or one dead letter where its record can't be decoded. Where a request
   can't be used (no data, too large, a store that kills its process), the result is `failed` and says why.
-- Records may come twice: what this process has already answered or passed on is not done again.
+- Records may come twice: what this process has already answered or passed on, or any process has answered, is not done
+  again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from hyve.diagnosis import Diagnosis, Tokens
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
 from streams import metrics
+from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from workers import kafka
 from workers.pool import RecordUnusable, StoreFault, StoreMissing, StorePool
@@ -70,10 +72,12 @@ class StoreStage:
         settings: Settings,
         pool: StorePool,
         read: Callable[[Position], bytes] | None = None,
+        answered: Answered | None = None,
     ) -> None:
         self._settings = settings
         self._pool = pool
         self._read = read or (lambda position: kafka.read_one(settings, position))
+        self._answered = answered
         self._progress = Progress()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._largest = settings.topics()["results"].max_bytes - 4096
@@ -87,7 +91,7 @@ class StoreStage:
         # second is not its repetition and gets its own turn (or its own dead letter).
         turn = self._turns.setdefault(request_id, asyncio.Lock())
         async with turn:
-            if self._progress.of(request_id) >= ASKED:
+            if self._progress.of(request_id) >= ASKED or await self._has_result(request_id, record.timestamp):
                 log.info("store: %s came again and is already on its way", request_id)
                 return []
             self._progress.reached(request_id, ASKED)
@@ -106,9 +110,9 @@ class StoreStage:
             raise Poison(str(error)) from None
         except StoreFault as error:
             log.error("store: %s: %s", request_id, error)
-            return self._failed(request_id, f"the store failed on this data: {_last_line(error)}")
+            return self._unusable(request_id, f"the store failed on this data: {_last_line(error)}")
         except HyveError as error:
-            return self._failed(request_id, str(error))
+            return self._unusable(request_id, str(error))
         if prepared.request_id != request_id:
             await self._pool.drop(prepared.request_id)
             raise Poison(f"the record's key {request_id!r} is not its request_id {prepared.request_id!r}")
@@ -142,6 +146,11 @@ class StoreStage:
             command = StoreCommand.from_bytes(record.value)
         except ValueError as error:
             raise Poison(str(error)) from None
+        if await self._has_result(
+            command.request_id, min(record.timestamp, command.account.created or record.timestamp)
+        ):
+            log.info("store: %s: hop %d came again and has its result", command.request_id, command.hop)
+            return []
         step = self._progress.of(command.request_id)
         if step == DONE or (step == FOLLOWED and command.hop == 1):
             log.info("store: %s: hop %d came again and is already done", command.request_id, command.hop)
@@ -151,13 +160,18 @@ class StoreStage:
         try:
             return await (self._follow_up(command) if follow_up else self._finish(command))
         except kafka.RecordGone as error:
-            return self._failed(command.request_id, str(error), command.account)
+            return self._failed(command, str(error))
         except (HyveError, StoreFault, StoreMissing) as error:
             log.error("store: %s: %s", command.request_id, error)
-            return self._failed(command.request_id, _last_line(error), command.account)
+            return self._failed(command, _last_line(error))
         except BaseException:
             self._progress.forget(command.request_id)
             raise
+
+    async def _has_result(self, request_id: str, created: int) -> bool:
+        """Whether the request, made at `created` (epoch ms) or up to a deadline before, was answered by anybody."""
+        since = created - int(self._settings.deadline * 1000)
+        return self._answered is not None and await self._answered.has(request_id, since)
 
     async def _follow_up(self, command: StoreCommand) -> Sequence[Outgoing]:
         limit = self._settings.query_timeout
@@ -209,8 +223,15 @@ class StoreStage:
             DiagnosisResult.of(diagnosis, request_id=command.request_id, question=question, finished=now)
         )
 
-    def _failed(self, request_id: str, why: str, account: Account | None = None) -> Sequence[Outgoing]:
-        account = account or Account()
+    def _unusable(self, request_id: str, why: str) -> Sequence[Outgoing]:
+        """The failed result of data that can't be used. No model was asked: the request may be sent again, mended."""
+        self._progress.forget(request_id)
+        return self._result(DiagnosisResult.of(Diagnosis("failed", why), request_id=request_id, finished=now_ms()))
+
+    def _failed(self, command: StoreCommand, why: str) -> Sequence[Outgoing]:
+        """The failed result of a request whose prompt is out: what a model still says to it comes too late."""
+        self._progress.reached(command.request_id, DONE)
+        account = command.account
         diagnosis = Diagnosis(
             "failed",
             why,
@@ -219,9 +240,7 @@ class StoreStage:
             tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
             ms=dict(account.ms),
         )
-        sent = self._result(DiagnosisResult.of(diagnosis, request_id=request_id, finished=now_ms()))
-        self._progress.forget(request_id)
-        return sent
+        return self._result(DiagnosisResult.of(diagnosis, request_id=command.request_id, finished=now_ms()))
 
     def _result(self, result: DiagnosisResult) -> Sequence[Outgoing]:
         sent = Outgoing.of("results", result.request_id, result)

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from typing import Literal
+from typing import Any, Literal
 
 import faust
 
@@ -20,6 +20,7 @@ from hyve.errors import HyveError
 from streams import metrics
 from streams.alertqueue import serve_alerts
 from streams.alerts import mount
+from streams.answered import Answered
 from streams.app import make_app, sender, serve
 from streams.app import run as run_app
 from streams.intake import Intake
@@ -55,7 +56,7 @@ def _intake(settings: Settings) -> faust.App:
     app = make_app(settings, "intake", buffer=settings.raw_batch, web=True)
     send = sender(app, settings)
     mount(app, send)
-    serve(app, settings, settings.raw, "intake", Intake().process, send, settings.raw_batch)
+    serve(app, settings, settings.raw, "intake", Intake(settings).process, send, settings.raw_batch)
     serve_alerts(app, settings, send)
 
     async def sweep() -> None:
@@ -77,12 +78,18 @@ def _store(settings: Settings) -> faust.App:
         settings.pool_stores,
         metrics.POOL_RESPAWNS.inc,
         claims=settings.claim_url,
+        redaction=settings.redaction,
         memory=settings.pool_memory,
     )
-    stage = StoreStage(settings, pool)
+    answered = Answered(settings)
+    stage = StoreStage(settings, pool, answered=answered)
     serve(app, settings, [settings.topic("requests")], "prepare", stage.request, send, settings.batch)
     serve(app, settings, [settings.topic("queries")], "finish", stage.command, send, settings.batch)
 
+    async def moved(*_: Any, **__: Any) -> None:
+        answered.moved()
+
+    app.on_partitions_assigned.connect(moved)
     metrics.POOL_PROCESSES.set_function(lambda: len(pool.pids))
     metrics.POOL_BUSY.set_function(lambda: pool.waiting)
 
@@ -104,12 +111,13 @@ def _store(settings: Settings) -> faust.App:
 
 
 def _llm(settings: Settings) -> faust.App:
-    app = make_app(settings, "llm", buffer=settings.batch)
+    limit = max(settings.batch, settings.llm_concurrency)
+    app = make_app(settings, "llm", buffer=limit)
     send = sender(app, settings)
     model = configured(settings)
     stage = LlmStage(settings, model)
     log.info("llm: %s", "no model: the rules analyst answers" if model is None else f"model {model.name}")
-    serve(app, settings, [settings.topic("prompts")], "model", stage.process, send, settings.batch)
+    serve(app, settings, [settings.topic("prompts")], "model", stage.process, send, limit)
     return app
 
 
@@ -141,7 +149,7 @@ def _stop_with_stdin() -> None:
 
 def _quiet_logs() -> None:
     """Keeps what Faust and the Kafka clients say at warnings and above; our own lines stay."""
-    for name in ("faust", "mode", "aiokafka", "kafka"):
+    for name in ("faust", "mode", "aiokafka", "kafka", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

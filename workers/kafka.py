@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,12 +131,21 @@ def list_topics(settings: Settings) -> dict[str, int]:
     """Every topic of ours that exists, and its number of partitions."""
     ours = {settings.topic(name) for name in settings.topics()} | set(settings.raw)
     with _admin(settings) as admin:
-        names = sorted(ours & set(admin.list_topics()))
-        return {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(names)} if names else {}
+        return _counts(admin, ours)
+
+
+def _counts(admin: KafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
+    """Those of `names` that the broker knows by now, and their partitions."""
+    there = sorted(set(names) & set(admin.list_topics()))
+    found = admin.describe_topics(there) if there else []
+    return {topic["name"]: len(topic["partitions"]) for topic in found if topic["partitions"]}
 
 
 def create_topics(settings: Settings) -> dict[str, bool]:
-    """Creates what is missing, from the table of topics. Name -> whether it was created now."""
+    """Creates what is missing, from the table of topics, and waits until the broker serves it.
+
+    Name -> whether it was created now.
+    """
     table = settings.topics()
     wanted = {settings.topic(name): topic for name, topic in table.items() if name != "raw"}
     wanted |= dict.fromkeys(settings.raw, table["raw"])
@@ -151,9 +160,14 @@ def create_topics(settings: Settings) -> dict[str, bool]:
             with contextlib.suppress(TopicAlreadyExistsError):
                 admin.create_topics([new])
                 made[name] = True
-        pair = [settings.topic("requests"), settings.topic("queries")]
-        counts = {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(pair)}
-    if len(set(counts.values())) > 1:
+        # Kafka answers as soon as the controller has taken a topic down; the brokers learn of it a little later.
+        end = time.monotonic() + max(15.0, settings.connect_timeout)
+        while missing := sorted(set(wanted) - set(counts := _counts(admin, wanted))):
+            if time.monotonic() > end:
+                raise HyveError(f"topics were created but are not served: {', '.join(missing)}; is a broker down?")
+            time.sleep(0.05)
+    pair = [settings.topic("requests"), settings.topic("queries")]
+    if counts[pair[0]] != counts[pair[1]]:
         raise HyveError(
             f"{pair[0]} has {counts[pair[0]]} partitions and {pair[1]} has {counts[pair[1]]}: "
             "they need the same number, for a request and its queries must meet on one worker"

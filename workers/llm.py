@@ -155,6 +155,9 @@ class ChatModel:
             self._client = httpx.AsyncClient(
                 headers={"accept": "application/json", "user-agent": "hyve", **self._dialect.headers(self._key)},
                 timeout=httpx.Timeout(self._timeout, connect=min(10.0, self._timeout)),
+                # How many calls are in flight is `workers.route`'s to say; httpx would hold back all but a hundred.
+                # Few may idle: its pool counts all connections anew for each idle one.
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
                 follow_redirects=False,
                 trust_env=False,
             )

@@ -41,6 +41,9 @@ from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest, StoreCommand
 
+Redaction = tuple[tuple[str, ...], tuple[str, ...]]
+"""`redact` and `keep_masked` of `hyve.Request`."""
+
 
 class StoreMissing(Exception):
     """The request's store is not in the pool (any more)."""
@@ -101,6 +104,7 @@ class _Child:
     cap: int = 1
     claims: str = ""
     memory: int = 0
+    redaction: Redaction = (("secrets",), ())
     most: int = 0
     stores: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
 
@@ -108,10 +112,10 @@ class _Child:
 _CHILD = _Child()
 
 
-def _start_child(cap: int, claims: str, memory: int) -> None:
+def _start_child(cap: int, claims: str, memory: int, redaction: Redaction) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _CHILD.cap, _CHILD.claims, _CHILD.memory = cap, claims, memory
+    _CHILD.cap, _CHILD.claims, _CHILD.memory, _CHILD.redaction = cap, claims, memory, redaction
     parent = multiprocessing.parent_process()
     if parent is not None:
         sentinel = parent.sentinel
@@ -166,8 +170,10 @@ def _limited() -> Iterator[None]:
 
 def _warm() -> int:
     import hyve.stages  # noqa: F401 - imported here, so that only children pay for it
+    from hyve import sql
     from hyve.tokens import count_tokens
 
+    sql.dedicate()
     count_tokens("")  # reads the vocabulary
     if _CHILD.memory and not _CHILD.most and sys.platform.startswith("linux"):  # others don't count all data
         status = Path("/proc/self/status").read_text()
@@ -197,6 +203,8 @@ def _prepare(raw: bytes) -> Prepared:
             focus=request.focus,
             kind=request.kind,
             notes=request.notes,
+            redact=_CHILD.redaction[0],
+            keep_masked=_CHILD.redaction[1],
         )
     )
     # The payload text is the bulk of the memory and no longer needed: the store holds the values.
@@ -237,7 +245,9 @@ def _finish(command: StoreCommand) -> tuple[Diagnosis, str]:
     if command.kind == "rules":
         diagnosis = stages.rules(store, request.question, request.focus, command.reason)
     elif command.kind == "query":
-        diagnosis = stages.rows_answer(store, _decision(command), model=model)
+        diagnosis = stages.rows_answer(
+            store, _decision(command), model=model, question=request.question, focus=request.focus
+        )
     else:
         diagnosis = stages.finish(
             store,
@@ -291,9 +301,9 @@ def _run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verd
 class _Slot:
     """One child process and the lock that lets one call in at a time."""
 
-    def __init__(self, cap: int, claims: str, memory: int) -> None:
+    def __init__(self, cap: int, claims: str, memory: int, redaction: Redaction) -> None:
         self.lock = asyncio.Lock()
-        self._settings = cap, claims, memory
+        self._settings = cap, claims, memory, redaction
         self._executor = self._spawn()
         self.pid: int | None = None
 
@@ -329,13 +339,20 @@ class StorePool:
     """N processes that hold request stores. `on_respawn` is called for each one that is started again.
 
     `claims` is where data too large for a record lies (see `workers.claims`), `memory` the bytes that each process may
-    hold beyond what it needs to start (0: no limit).
+    hold beyond what it needs to start (0: no limit), `redaction` what models see masked, and answers too.
     """
 
     def __init__(
-        self, size: int, stores: int, on_respawn: Callable[[], None] | None = None, *, claims: str = "", memory: int = 0
+        self,
+        size: int,
+        stores: int,
+        on_respawn: Callable[[], None] | None = None,
+        *,
+        claims: str = "",
+        memory: int = 0,
+        redaction: Redaction = (("secrets",), ()),
     ) -> None:
-        self._slots = tuple(_Slot(stores, claims, memory) for _ in range(size))
+        self._slots = tuple(_Slot(stores, claims, memory, redaction) for _ in range(size))
         self._on_respawn = on_respawn
         self.waiting = 0
 

@@ -11,10 +11,11 @@ import re
 from functools import cached_property
 from typing import Any, Final
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hyve.errors import HyveError
+from hyve.redact import KINDS, LABELS
 from schemas import TOPICS, Topic
 
 EMBEDDED: Final[dict[str, str]] = {
@@ -25,6 +26,10 @@ EMBEDDED: Final[dict[str, str]] = {
 }
 
 
+RAW_FORMATS: Final = ("otlp_proto", "json", "text")
+"""What a raw topic may be said to hold; without a word each record is recognised."""
+
+
 class Settings(BaseSettings):
     """Settings of one process. Times are seconds and sizes bytes unless a name says otherwise."""
 
@@ -32,7 +37,15 @@ class Settings(BaseSettings):
 
     bootstrap_servers: str = Field(default="127.0.0.1:9092", description="host:port of Kafka brokers, by commas.")
     topic_prefix: str = Field(default="hyve", pattern=r"^[A-Za-z0-9_-]{1,64}$")
-    raw_topics: str = Field(default="", description="Topics that the intake reads, by commas; empty: PREFIX.raw.")
+    raw_topics: str = Field(
+        default="", description="Topics that the intake reads, TOPIC or TOPIC=FORMAT, by commas; empty: PREFIX.raw."
+    )
+    time_behind: float = Field(
+        default=7 * 86_400.0, gt=0, description="An event older than its raw record by more has that one's timestamp."
+    )
+    time_ahead: float = Field(
+        default=600.0, gt=0, le=3_000, description="The same for times to come. Kafka refuses those of over an hour."
+    )
     replication: int = Field(default=1, ge=1, le=10, description="Replicas of the topics that HYVE creates.")
     connect_timeout: float = Field(default=5.0, gt=0, le=120)
 
@@ -65,6 +78,13 @@ class Settings(BaseSettings):
     budget: int = Field(default=4000, ge=200, le=1_000_000, description="Tokens of the first prompt.")
     follow_up_budget: int = Field(default=2000, ge=200, le=1_000_000, description="Tokens of the second prompt.")
     deadline: float = Field(default=300.0, gt=0, description="How long one request may take, end to end.")
+
+    redact: str = Field(
+        default="secrets", description="What a model sees masked, by commas: secrets, emails, ips. none: nothing."
+    )
+    redact_keep: str = Field(
+        default="", description="What of it answers show masked, too: password, key, token, private_key, cookie..."
+    )
 
     pool_size: int = Field(default=2, ge=1, le=256, description="Processes that hold request stores.")
     pool_stores: int = Field(default=8, ge=1, le=10_000, description="Stores that one process keeps.")
@@ -111,6 +131,24 @@ class Settings(BaseSettings):
             raise ValueError(f"{value!r} is not INPUT/OUTPUT, such as 3/15")
         return value
 
+    @field_validator("raw_topics")
+    @classmethod
+    def _formats(cls, value: str) -> str:
+        for part in value.split(","):
+            name, equals, form = (text.strip() for text in part.partition("="))
+            if equals and (not name or form not in RAW_FORMATS):
+                raise ValueError(f"{part.strip()!r} is not TOPIC=FORMAT, of the formats {', '.join(RAW_FORMATS)}")
+        return value
+
+    @field_validator("redact", "redact_keep")
+    @classmethod
+    def _maskable(cls, value: str, info: ValidationInfo) -> str:
+        known = LABELS if info.field_name == "redact_keep" else (*KINDS, "none")
+        for name in filter(None, map(str.strip, value.split(","))):
+            if name not in known:
+                raise ValueError(f"{name!r} is none of {', '.join(known)}")
+        return value
+
     @field_validator("bootstrap_servers")
     @classmethod
     def _hosts(cls, value: str) -> str:
@@ -135,8 +173,19 @@ class Settings(BaseSettings):
     @cached_property
     def raw(self) -> tuple[str, ...]:
         """Full names of the raw topics."""
-        named = tuple(name.strip() for name in self.raw_topics.split(",") if name.strip())
-        return named or (self.topic("raw"),)
+        return tuple(self.raw_formats) or (self.topic("raw"),)
+
+    @cached_property
+    def raw_formats(self) -> dict[str, str]:
+        """What the raw topics that are named hold: "" (recognised), otlp_proto, json or text."""
+        named = (part.partition("=") for part in self.raw_topics.split(","))
+        return {name.strip(): form.strip() for name, _, form in named if name.strip()}
+
+    @property
+    def redaction(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What is masked before a model sees it, and what of that stays masked in answers."""
+        named = [tuple(map(str.strip, value.split(","))) for value in (self.redact, self.redact_keep)]
+        return tuple(kind for kind in KINDS if kind in named[0]), tuple(label for label in LABELS if label in named[1])
 
     @property
     def servers(self) -> list[str]:

@@ -16,7 +16,16 @@ from __future__ import annotations
 
 from hyve.formats.recogniser import Found
 from hyve.formats.scalars import TIME_KEYS, Relations, Row
-from hyve.formats.telemetry import RECOGNISERS, Record, find, only_logs, records, relations, text_relations
+from hyve.formats.telemetry import (
+    RECOGNISERS,
+    Record,
+    find,
+    normalised,
+    only_logs,
+    relations,
+    sort_out,
+    text_relations,
+)
 
 __all__ = [
     "RECOGNISERS",
@@ -26,8 +35,9 @@ __all__ = [
     "Relations",
     "Row",
     "find",
+    "normalised",
     "only_logs",
-    "records",
     "relations",
+    "sort_out",
     "text_relations",
 ]

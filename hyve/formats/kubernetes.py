@@ -23,6 +23,7 @@ from typing import Any
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, service_of, text
 
+RELATIONS = ("pods", "containers", "kubernetes_events", "kubernetes_objects")
 _LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance", "component")
 # The letters that Kubernetes makes names of, so that they spell nothing.
 _REPLICA = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})-[a-z0-9]{5}\Z")
@@ -70,7 +71,7 @@ def recognise(value: Any) -> Relations | None:
         objects = [(_kind(value["object"]), value["object"])]
     else:
         objects = [(_kind(value), value)]
-    result: Relations = {name: [] for name in ("pods", "containers", "kubernetes_events", "kubernetes_objects")}
+    result: Relations = {name: [] for name in RELATIONS}
     for name, item in objects:
         if name == "Pod" or (not name and "containerStatuses" in mapping(item.get("status"))):
             _pod(item, result)

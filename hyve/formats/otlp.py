@@ -13,9 +13,11 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hyve.formats.recogniser import needs
+from hyve.formats.rows import metric_point
 from hyve.formats.scalars import (
     Relations,
     Row,
@@ -31,18 +33,18 @@ from hyve.formats.scalars import (
     trace_or_span_id,
 )
 
-_DEPTH = 32
-_KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+DEPTH = 32
+KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 _KIND: dict[Any, str] = {
-    **dict(enumerate(_KINDS)),
-    **{str(i): kind for i, kind in enumerate(_KINDS)},
-    **{f"SPAN_KIND_{kind.upper()}": kind for kind in _KINDS},
-    **{kind.upper(): kind for kind in _KINDS},
+    **dict(enumerate(KINDS)),
+    **{str(i): kind for i, kind in enumerate(KINDS)},
+    **{f"SPAN_KIND_{kind.upper()}": kind for kind in KINDS},
+    **{kind.upper(): kind for kind in KINDS},
 }
-_CODES = ("unset", "ok", "error")
+CODES = ("unset", "ok", "error")
 _STATUS: dict[Any, str] = {
-    **{code: name for i, name in enumerate(_CODES) for code in (i, str(i), name.title())},
-    **{f"STATUS_CODE_{name.upper()}": name for name in _CODES},
+    **{code: name for i, name in enumerate(CODES) for code in (i, str(i), name.title())},
+    **{f"STATUS_CODE_{name.upper()}": name for name in CODES},
 }
 _PEERS = (
     "peer.service",
@@ -59,7 +61,7 @@ _POINTS = {
     "exponentialHistogram": "exponential_histogram",
     "summary": "summary",
 }
-_RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
+RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
 _SNAKE = {
     "resource_spans": "resourceSpans",
     "resource_logs": "resourceLogs",
@@ -88,7 +90,7 @@ def recognise(value: Any) -> Relations | None:
     logs, metrics = value.get("resourceLogs"), value.get("resourceMetrics")
     if not any(type(items) is list for items in (traces, logs, metrics)):
         return None
-    result: Relations = {name: [] for name in _RELATIONS}
+    result: Relations = {name: [] for name in RELATIONS}
     for items, scopes, older, records, read in (
         (traces, "scopeSpans", "instrumentationLibrarySpans", "spans", _span),
         (logs, "scopeLogs", "instrumentationLibraryLogs", "logRecords", _log),
@@ -126,7 +128,7 @@ def any_value(value: Any, depth: int = 0) -> Any:
     """The Python value of an AnyValue; a value in no AnyValue wrapper as it is; below 32 levels as text."""
     if type(value) is not dict:
         return value
-    if depth > _DEPTH:
+    if depth > DEPTH:
         return compact(value)
     if len(value) == 1:
         ((kind, inner),) = value.items()
@@ -151,28 +153,69 @@ def any_value(value: Any, depth: int = 0) -> Any:
 
 
 def _span(span: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
-    start, end = epoch_ns(span.get("startTimeUnixNano")), epoch_ns(span.get("endTimeUnixNano"))
-    own = attributes(span.get("attributes"))
-    kind = span.get("kind", 0)
-    kind = _KIND.get(kind, "unspecified") if type(kind) in (int, str) else "unspecified"
-    state = mapping(span.get("status"))
+    kind, state = span.get("kind", 0), mapping(span.get("status"))
     code = state.get("code", 0)
-    status = _STATUS.get(code, "unset") if type(code) in (int, str) else "unset"
-    message = text(state.get("message"))
+    add_span(
+        out,
+        service,
+        resource,
+        start=epoch_ns(span.get("startTimeUnixNano")),
+        end=epoch_ns(span.get("endTimeUnixNano")),
+        name=text(span.get("name")),
+        kind=_KIND.get(kind, "unspecified") if type(kind) in (int, str) else "unspecified",
+        trace_id=trace_or_span_id(span.get("traceId")),
+        span_id=trace_or_span_id(span.get("spanId")),
+        parent=trace_or_span_id(span.get("parentSpanId")),
+        status=_STATUS.get(code, "unset") if type(code) in (int, str) else "unset",
+        message=text(state.get("message")),
+        own=attributes(span.get("attributes")),
+        events=[
+            (epoch_ns(event.get("timeUnixNano")), text(event.get("name")), attributes(event.get("attributes")))
+            for event in dicts(span.get("events"))
+        ],
+        links=[
+            (
+                trace_or_span_id(link.get("traceId")),
+                trace_or_span_id(link.get("spanId")),
+                attributes(link.get("attributes")),
+            )
+            for link in dicts(span.get("links"))
+        ],
+    )
+
+
+def add_span(
+    out: Relations,
+    service: str,
+    resource: dict[str, Any],
+    *,
+    start: int | None,
+    end: int | None,
+    name: str,
+    kind: str,
+    trace_id: str | None,
+    span_id: str | None,
+    parent: str | None,
+    status: str,
+    message: str,
+    own: dict[str, Any],
+    events: Sequence[tuple[int | None, str, dict[str, Any]]],
+    links: Sequence[tuple[str | None, str | None, dict[str, Any]]],
+) -> None:
+    """Adds the rows of one span, of its events (time, name, attributes) and links (trace, span, attributes)."""
     if status == "error" and not message:
-        message = _exception(span.get("events"))
-    trace_id, span_id = trace_or_span_id(span.get("traceId")), trace_or_span_id(span.get("spanId"))
+        message = _exception(events)
     out["spans"].append(
         {
             "time": start,
             "end_time": end,
             "duration_ms": (end - start) / 1e6 if start and end and end >= start else None,
             "service": service,
-            "name": text(span.get("name")),
+            "name": name,
             "kind": kind,
             "trace_id": trace_id,
             "span_id": span_id,
-            "parent_span_id": trace_or_span_id(span.get("parentSpanId")),
+            "parent_span_id": parent,
             "status": status,
             "status_message": message,
             "peer_service": peer_of(own, kind),
@@ -180,27 +223,27 @@ def _span(span: dict[str, Any], service: str, resource: dict[str, Any], out: Rel
             "resource": resource,
         }
     )
-    for event in dicts(span.get("events")):
+    for time, event, said in events:
         out["span_events"].append(
             {
-                "time": epoch_ns(event.get("timeUnixNano")),
+                "time": time,
                 "service": service,
                 "trace_id": trace_id,
                 "span_id": span_id,
-                "name": text(event.get("name")),
-                "attributes": attributes(event.get("attributes")),
+                "name": event,
+                "attributes": said,
             }
         )
-    for link in dicts(span.get("links")):
+    for linked_trace, linked_span, said in links:
         out["span_links"].append(
             {
                 "time": start,
                 "service": service,
                 "trace_id": trace_id,
                 "span_id": span_id,
-                "linked_trace_id": trace_or_span_id(link.get("traceId")),
-                "linked_span_id": trace_or_span_id(link.get("spanId")),
-                "attributes": attributes(link.get("attributes")),
+                "linked_trace_id": linked_trace,
+                "linked_span_id": linked_span,
+                "attributes": said,
             }
         )
 
@@ -214,30 +257,58 @@ def peer_of(own: dict[str, Any], kind: str) -> str | None:
     return None
 
 
-def _exception(events: Any) -> str:
-    for event in dicts(events):
-        found = attributes(event.get("attributes"))
-        message = found.get("exception.message") or found.get("exception.type")
+def _exception(events: Sequence[tuple[int | None, str, dict[str, Any]]]) -> str:
+    for _, _, said in events:
+        message = said.get("exception.message") or said.get("exception.type")
         if type(message) is str:
             return message
     return ""
 
 
 def _log(record: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
-    own = attributes(record.get("attributes"))
     event = record.get("eventName")
-    if type(event) is str and event:
+    add_log(
+        out,
+        service,
+        resource,
+        time=epoch_ns(record.get("timeUnixNano")) or epoch_ns(record.get("observedTimeUnixNano")),
+        level=record.get("severityText"),
+        rank=record.get("severityNumber"),
+        body=text(any_value(record.get("body"))),
+        event=event if type(event) is str else "",
+        trace_id=trace_or_span_id(record.get("traceId")),
+        span_id=trace_or_span_id(record.get("spanId")),
+        own=attributes(record.get("attributes")),
+    )
+
+
+def add_log(
+    out: Relations,
+    service: str,
+    resource: dict[str, Any],
+    *,
+    time: int | None,
+    level: Any,
+    rank: Any,
+    body: str,
+    event: str,
+    trace_id: str | None,
+    span_id: str | None,
+    own: dict[str, Any],
+) -> None:
+    """Adds the row of one log record. `event` is the name of an event record, else ""."""
+    if event:
         own.setdefault("event.name", event)
-    name, rank = severity(record.get("severityText"), record.get("severityNumber"))
+    name, number = severity(level, rank)
     out["log_records"].append(
         {
-            "time": epoch_ns(record.get("timeUnixNano")) or epoch_ns(record.get("observedTimeUnixNano")),
+            "time": time,
             "service": service,
             "severity": name,
-            "severity_number": rank,
-            "body": text(any_value(record.get("body"))),
-            "trace_id": trace_or_span_id(record.get("traceId")),
-            "span_id": trace_or_span_id(record.get("spanId")),
+            "severity_number": number,
+            "body": body,
+            "trace_id": trace_id,
+            "span_id": span_id,
             "attributes": own,
             "resource": resource,
         }
@@ -250,33 +321,45 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
         return
     for field, kind in _POINTS.items():
         for point in dicts(mapping(metric.get(field)).get("dataPoints")):
-            value = number(point["asDouble"] if "asDouble" in point else point.get("asInt"))
-            row: Row = {
-                "time": epoch_ns(point.get("timeUnixNano")),
-                "service": service,
-                "name": name,
-                "value": value,
-                "unit": unit,
-                "kind": kind,
-                "count": integer(point.get("count")),
-                "sum": number(point.get("sum")),
-                "min": number(point.get("min")),
-                "max": number(point.get("max")),
-                "attributes": attributes(point.get("attributes")),
-                "resource": resource,
-            }
-            out["metric_points"].append(row)
-            for entry in dicts(point.get("quantileValues")) if kind == "summary" else ():
-                quantile, at = number(entry.get("quantile")), number(entry.get("value"))
-                if quantile is not None:
-                    marked = {**row["attributes"], "quantile": quantile}
-                    out["metric_points"].append({**row, "value": at, "count": None, "sum": None, "attributes": marked})
+            counted = kind not in ("gauge", "sum")  # what is 0 may be left out: protobuf's JSON writes no defaults
+            add_point(
+                out,
+                metric_point(
+                    epoch_ns(point.get("timeUnixNano")),
+                    service,
+                    name,
+                    number(point["asDouble"] if "asDouble" in point else point.get("asInt")),
+                    unit=unit,
+                    kind=kind,
+                    count=integer(point.get("count", 0 if counted else None)),
+                    sum=number(point.get("sum", 0 if kind == "summary" else None)),
+                    min=number(point.get("min")),
+                    max=number(point.get("max")),
+                    attributes=attributes(point.get("attributes")),
+                    resource=resource,
+                ),
+                [
+                    (number(entry.get("quantile", 0)), number(entry.get("value", 0)))
+                    for entry in dicts(point.get("quantileValues"))
+                ]
+                if kind == "summary"
+                else (),
+            )
+
+
+def add_point(out: Relations, row: Row, quantiles: Sequence[tuple[float | None, float | None]] = ()) -> None:
+    """Adds the row of one point, and one for each (quantile, value) of a summary."""
+    out["metric_points"].append(row)
+    for quantile, at in quantiles:
+        if quantile is not None:
+            marked = {**row["attributes"], "quantile": quantile}
+            out["metric_points"].append({**row, "value": at, "count": None, "sum": None, "attributes": marked})
 
 
 def _camel_keys(value: Any, depth: int = 0) -> Any:
     """Protobuf's own field names (`trace_id`) as its JSON names (`traceId`). Attribute keys are values, not
     fields, so they stay untouched."""
-    if depth > 4 * _DEPTH:
+    if depth > 4 * DEPTH:
         return value
     if type(value) is list:
         return [_camel_keys(item, depth + 1) for item in value]

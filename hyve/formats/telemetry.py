@@ -30,6 +30,7 @@ from hyve.formats import (
     elasticsearch,
     exposition,
     gcp,
+    jaeger,
     kubernetes,
     log_envelopes,
     logs,
@@ -39,6 +40,7 @@ from hyve.formats import (
     prometheus,
     solr,
     tempo,
+    vector,
     wire,
     zipkin,
 )
@@ -47,7 +49,17 @@ from hyve.formats.scalars import Relations, plain
 from hyve.formats.wire import RELATION, Record
 from hyve.strictjson import Pairs
 
-__all__ = ["RECOGNISERS", "STREAMS", "Record", "find", "only_logs", "records", "relations", "text_relations"]
+__all__ = [
+    "RECOGNISERS",
+    "STREAMS",
+    "Record",
+    "find",
+    "normalised",
+    "only_logs",
+    "relations",
+    "sort_out",
+    "text_relations",
+]
 
 RECOGNISERS: tuple[Recogniser, ...] = (
     wire.recognise,
@@ -55,8 +67,10 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     alertmanager.recognise,
     alerting.recognise,
     prometheus.recognise,
+    vector.recognise,
     loki.recognise,
     zipkin.recognise,
+    jaeger.recognise,
     kubernetes.recognise,
     cloudtrail.recognise,
     cloudwatch.recognise,
@@ -75,6 +89,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
 STREAMS: tuple[Stream, ...] = (containers.STREAM, apm.STREAM)
 
 _MEMO = 1_000
+_TELEMETRY = frozenset(RELATION.values())
 
 
 def find(values: Sequence[Any], texts: Sequence[str] = ()) -> Found:
@@ -110,24 +125,40 @@ def text_relations(texts: Sequence[str]) -> Relations:
     return find((), texts).relations
 
 
-def records(value: Any) -> list[Record]:
-    """The normalised records of any telemetry payload that is known; [] where nothing is recognised."""
-    found = relations([value])
-    result: list[Record] = []
-    for signal, name in RELATION.items():
-        for row in found.get(name, ()):
-            time = row["time"]
-            result.append(Record(signal, row["service"], time if time is not None else 0, row))
-    return result
+def normalised(found: Relations) -> list[Record]:
+    """The records of the rows that are telemetry."""
+    return [
+        Record(signal, row["service"], row["time"] or 0, row)
+        for signal, name in RELATION.items()
+        for row in found.get(name, ())
+    ]
+
+
+def sort_out(values: Sequence[Any]) -> tuple[list[Record], list[Any]]:
+    """The normalised records of parsed values, and the values that are no telemetry: those of formats without any
+    (Kubernetes' events, alerts) and those that nobody knows. A list that is no message itself counts as its items."""
+    finder = _Finder(want_rest=True)
+    with packed.bounded():
+        finder.take_all(values, inside=False)
+    for stream, gathered in finder.gathered.items():
+        finder.merge(STREAMS[stream].read(gathered).relations)
+    return normalised(finder.merged), finder.rest
 
 
 class _Finder:
-    """The state of one search: the rows so far, the records of stream formats, and whom to ask about which keys."""
+    """The state of one search: the rows so far, the records of stream formats, whom to ask about which keys, and who
+    knew a value.
 
-    def __init__(self) -> None:
+    `rest`, if it is wanted, are the values that no format of telemetry took, as far in as messages are looked for.
+    """
+
+    def __init__(self, want_rest: bool = False) -> None:
         self.merged: Relations = {}
+        self.want_rest = want_rest
+        self.rest: list[Any] = []
         self.gathered: dict[int, list[dict[str, Any]]] = {}
         self.memo: dict[tuple[Any, ...], _Asked] = {}
+        self.knew: list[Recogniser] = []
 
     def merge(self, found: Relations) -> None:
         for name, rows in found.items():
@@ -139,17 +170,34 @@ class _Finder:
         if len(values) > 8 and set(map(type, values)) == {dict}:
             together = set().union(*values)
             if not _asked(together).objects:
+                self.leave(values)
                 return
         for value in values:
             kind = type(value)
+            if kind is Pairs:
+                value, kind = plain(value), dict
             if kind is dict:
-                if not self.take_object(value) and not inside and set(map(type, value.values())) == {dict}:
-                    self.take_all(list(value.values()), inside=True)
-            elif kind is list:
-                if not self.take_list(value) and not inside:
+                if not self.take_object(value):
+                    if not inside and set(map(type, value.values())) == {dict}:
+                        self.take_members(value)
+                    else:
+                        self.leave([value])
+            elif kind is list and not inside:
+                if not self.take_list(value):
                     self.take_all(value, inside=True)
-            elif kind is Pairs:
-                self.take_object(plain(value))
+            else:
+                self.leave([value])
+
+    def leave(self, values: Sequence[Any]) -> None:
+        if self.want_rest:
+            self.rest.extend(values)
+
+    def take_members(self, value: dict[str, Any]) -> None:
+        """Takes an object whose members are objects: messages by name, or one value that nobody knows."""
+        before = len(self.rest)
+        self.take_all(list(value.values()), inside=True)
+        if len(self.rest) - before == len(value):
+            self.rest[before:] = [value]
 
     def take_object(self, value: dict[str, Any]) -> bool:
         asked = self.asked(value)
@@ -158,9 +206,12 @@ class _Finder:
                 self.gathered.setdefault(stream, []).append(value)
                 return True
         for recognise in asked.recognisers:
+            if recognise is wire.recognise and (inner := wire.carried(value)) is not None:
+                return self.take_object(inner)
             found = recognise(value)
             if found is not None:
-                self.merge(found)
+                self.knew.append(recognise)
+                self.took(value, found)
                 return True
         return False
 
@@ -171,9 +222,15 @@ class _Finder:
         for recognise in self.asked(first).listed:
             found = recognise(value)
             if found is not None:
-                self.merge(found)
+                self.knew.append(recognise)
+                self.took(value, found)
                 return True
         return False
+
+    def took(self, value: Any, found: Relations) -> None:
+        self.merge(found)
+        if found and _TELEMETRY.isdisjoint(found):
+            self.leave([value])
 
     def asked(self, value: dict[str, Any]) -> _Asked:
         keys = tuple(value)

@@ -1,8 +1,9 @@
 """One normalised telemetry record: what the intake writes to its topic, and how it reads back.
 
-Rules: a record is one row of `spans`, `log_records` or `metric_points` exactly as OTLP gives it, so that data
-from the topic and data pasted by a user end in the same tables. On the wire a record is
-`{"signal": "span"|"log"|"metric", "entity": ..., "time": <ns>, "row": {...}}`.
+Rules: a record is one row of `spans`, `span_events`, `span_links`, `log_records` or `metric_points` exactly as OTLP
+gives it, so that data from the topic and data pasted by a user end in the same tables. On the wire a record is
+`{"signal": "span"|"span_event"|..., "entity": ..., "time": <ns>, "row": {...}}`. Of the signal "event" (anything else:
+Kubernetes and cloud events, JSON of no known format) `row` is the object as it came, and is read as such.
 """
 
 from __future__ import annotations
@@ -13,8 +14,14 @@ from typing import Any, Literal
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, Row, epoch_ns
 
-Signal = Literal["span", "log", "metric"]
-RELATION: dict[Signal, str] = {"span": "spans", "log": "log_records", "metric": "metric_points"}
+Signal = Literal["span", "span_event", "span_link", "log", "metric", "event"]
+RELATION: dict[Signal, str] = {
+    "span": "spans",
+    "span_event": "span_events",
+    "span_link": "span_links",
+    "log": "log_records",
+    "metric": "metric_points",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,12 @@ class Record:
         return {"signal": self.signal, "entity": self.entity, "time": self.time, "row": self.row}
 
 
+def carried(value: dict[str, Any]) -> dict[str, Any] | None:
+    """The object that a record of the signal "event" carries; None of any other value."""
+    row = value.get("row")
+    return row if value.get("signal") == "event" and type(row) is dict else None
+
+
 @needs("signal row")
 def recognise(value: Any) -> Relations | None:
     """The one row of a normalised record, or None."""
@@ -40,7 +53,7 @@ def recognise(value: Any) -> Relations | None:
     if type(signal) is not str or type(row) is not dict:
         return None
     name = RELATION.get(signal)  # type: ignore[call-overload]
-    if name is None:
+    if name is None:  # "event" too: who knows what it carries is asked about that
         return None
     entity = value.get("entity")
     clean = dict(row)

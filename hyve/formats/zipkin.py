@@ -32,9 +32,9 @@ def recognise(value: Any) -> Relations | None:
         return None
     traces = [trace for trace in dicts(value.get("data")) or [value] if _is_trace(trace)]
     if traces:
-        return _filled(_jaeger(span, trace) for trace in traces for span in dicts(trace["spans"]))
+        return _filled(jaeger_span(span, trace) for trace in traces for span in dicts(trace["spans"]))
     if "traceID" in value and "operationName" in value and "spanID" in value:
-        return _filled([_jaeger(value, {})])
+        return _filled([jaeger_span(value, {})])
     return None
 
 
@@ -75,7 +75,7 @@ def _zipkin(items: list[dict[str, Any]]) -> Relations:
             "span_id": hex_id(item.get("id")),
             "parent_span_id": hex_id(item.get("parentId")),
             "status": "error" if failed else "unset",
-            "status_message": text(tags["error"]) if failed else "",
+            "status_message": _message(tags) if failed else "",
             "peer_service": text(mapping(item.get("remoteEndpoint")).get("serviceName")) or peer_of(tags, kind),
             "attributes": tags,
             "resource": {},
@@ -98,6 +98,12 @@ def _zipkin(items: list[dict[str, Any]]) -> Relations:
     return {**spans, "span_events": events} if events else spans
 
 
+def _message(tags: dict[str, Any]) -> str:
+    """What a failed span says of its error: the tag `error` is a text or only says that there is one."""
+    error = text(tags["error"])
+    return text(tags.get("otel.status_description")) if error == "true" else error
+
+
 def _part(rows: list[Row]) -> None:
     """Makes spans of their own of the servers' halves that share the id of a client's, and puts what their services
     did below them."""
@@ -118,7 +124,8 @@ def _milliseconds(micros: Any) -> float | None:
     return None if took is None else took / 1000
 
 
-def _jaeger(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[Row], list[Row]]:
+def jaeger_span(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[Row], list[Row]]:
+    """The rows of a span of Jaeger's query answers: its own, its events', its links'."""
     tags = _tags(span.get("tags"))
     name = span.get("processID")
     process = mapping(mapping(trace.get("processes")).get(name) if type(name) is str else span.get("process"))
@@ -127,7 +134,9 @@ def _jaeger(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[Row]
     start, took = scaled_ns(span.get("startTime"), 1_000_000), _milliseconds(span.get("duration"))
     references = dicts(span.get("references"))
     parent = next((ref for ref in references if ref.get("refType") == "CHILD_OF"), None)
-    above = hex_id(parent.get("spanID") if parent else span.get("parentSpanID"))
+    followed = next((ref for ref in references if ref.get("traceID") == span.get("traceID")), None)
+    # As in Jaeger itself, a span of the same trace that it follows is the parent of one that has no other.
+    above = hex_id((parent or followed or {}).get("spanID", span.get("parentSpanID")))
     failed = (
         tags.get("error") in (True, "true")
         or tags.get("otel.status_code") == "ERROR"

@@ -15,19 +15,21 @@ from streams.supervisor import Supervisor, worker_command
 from workers import kafka
 from workers.broker import free_port
 from workers.kafka import Stored
-from workers.settings import EMBEDDED, Settings, load
+from workers.settings import Settings, load
 
 
 class Pipeline:
     """Worker processes on topics with a prefix of their own."""
 
-    def __init__(self, address: str, prefix: str, supervisor: Supervisor, env: dict[str, str]) -> None:
+    def __init__(
+        self, address: str, prefix: str, supervisor: Supervisor, env: dict[str, str], timeouts: dict[str, str]
+    ) -> None:
         self.settings: Settings = load(bootstrap_servers=address, topic_prefix=prefix)
         self.supervisor = supervisor
         self.ports = {kind: free_port() for kind in ("intake", "store", "llm")}
         self.web = f"http://127.0.0.1:{(web := free_port())}"
         self._env = {
-            **EMBEDDED,
+            **timeouts,
             "HYVE_BOOTSTRAP_SERVERS": address,
             "HYVE_TOPIC_PREFIX": prefix,
             "HYVE_HTTP_PORT": str(web),
@@ -51,10 +53,11 @@ class Pipeline:
     def topic(self, name: str) -> str:
         return self.settings.topic(name)
 
-    def send(self, topic: str, key: str | None, value: bytes) -> tuple[int, int]:
+    def send(self, topic: str, key: str | None, value: bytes, partition: int | None = None) -> tuple[int, int]:
         """Sends one record; its partition and offset."""
         with kafka.producing(self.settings) as producer:
-            sent = producer.send(self.topic(topic), value, key=None if key is None else key.encode())
+            name = None if key is None else key.encode()
+            sent = producer.send(self.topic(topic), value, key=name, partition=partition)
         done = sent.get(10)
         return done.partition, done.offset
 

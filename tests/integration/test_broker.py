@@ -16,6 +16,8 @@ from workers import kafka
 from workers.broker import EmbeddedBroker, free_port
 from workers.settings import load
 
+pytestmark = pytest.mark.embedded
+
 
 def answers(port: int) -> bool:
     try:

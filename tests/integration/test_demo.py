@@ -15,7 +15,7 @@ import pytest
 
 from streams.incident import generate
 
-pytestmark = pytest.mark.usefixtures("broker")
+pytestmark = [pytest.mark.usefixtures("broker"), pytest.mark.embedded]
 HYVE = [sys.executable, "-m", "streams.cli"]
 
 

@@ -1,4 +1,4 @@
-"""Kafka calls against the embedded broker: topics, positions, reads by time."""
+"""Kafka calls against a broker: topics, positions, reads by time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from workers.settings import Settings, load
 
 
 @pytest.fixture
-def settings(broker: str, request: pytest.FixtureRequest) -> Settings:
+def settings(broker: str, run_id: str, request: pytest.FixtureRequest) -> Settings:
     prefix = "k" + "".join(letter for letter in request.node.name if letter.isalnum())[:40]
-    return load(bootstrap_servers=broker, topic_prefix=prefix)
+    return load(bootstrap_servers=broker, topic_prefix=f"{prefix}-{run_id}")
 
 
 def test_topics_are_created_once(settings: Settings) -> None:
@@ -27,11 +27,12 @@ def test_topics_are_created_once(settings: Settings) -> None:
     assert kafka.list_topics(settings) == dict.fromkeys(sorted(first), 6)
 
 
-def test_raw_topics_are_those_of_the_settings(broker: str) -> None:
-    settings = load(bootstrap_servers=broker, topic_prefix="kraw", raw_topics="kraw_logs,kraw_spans")
+def test_raw_topics_are_those_of_the_settings(broker: str, run_id: str) -> None:
+    names = (f"logs-{run_id}", f"spans-{run_id}")
+    settings = load(bootstrap_servers=broker, topic_prefix=f"kraw-{run_id}", raw_topics=",".join(names))
     made = kafka.create_topics(settings)
-    assert {"kraw_logs", "kraw_spans"} < set(made)
-    assert "kraw.raw" not in made
+    assert set(names) < set(made)
+    assert settings.topic("raw") not in made
 
 
 def test_a_large_record_is_read_again_by_its_position(settings: Settings) -> None:

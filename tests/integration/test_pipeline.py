@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from schemas import DeadLetter, DiagnosisRequest, RequestMetrics
+from schemas import DeadLetter, DiagnosisRequest, DiagnosisResult, RequestMetrics
 from streams.alerts import parse
 from streams.collect import request_id
 from streams.demo import verdict
@@ -33,7 +33,7 @@ def letters(pipeline: Pipeline) -> list[DeadLetter]:
 
 def test_an_alert_becomes_a_diagnosis_and_poison_stops_nothing(pipeline: Pipeline) -> None:
     incident = generate("pool-exhaustion", 3, time.time_ns())
-    poison = [b"\xff\xfe\x00poison", b'{"resourceSpans": [', b'{"not": "telemetry"}']
+    poison = [b"\xff\xfe\x00poison", b'{"resourceSpans": [', b'["not telemetry"]']
     middle = len(incident.payloads) // 2
     with kafka.producing(pipeline.settings) as producer:
         for number, payload in enumerate(incident.payloads):
@@ -141,3 +141,20 @@ def test_a_store_that_is_lost_between_prompt_and_answer_is_built_again(
     pipeline.start("llm")
     assert pipeline.result("lost", 90).request_id == "lost"
     assert "building the store again" in (pipeline.supervisor.logs / "store.log").read_text()
+
+
+def test_a_worker_that_has_just_started_knows_what_was_answered(make_pipeline: Callable[..., Pipeline]) -> None:
+    """Invariant 8: a worker that is killed after a result and before its commit leaves its command to the next one."""
+    pipeline = make_pipeline("answered").start("store", "llm")
+    pipeline.ask("once", ROWS)
+    first = pipeline.result("once")
+    (command,) = [json.loads(record.value) for record in pipeline.records("queries")]
+    os.kill(pipeline.supervisor.pid("store"), signal.SIGKILL)
+    other = {**command, "kind": "direct", "text": '{"status": "conclusive", "summary": "something else"}'}
+    partition = command["request"]["partition"]
+    pipeline.send("queries", "once", json.dumps(other).encode(), partition)
+    pipeline.ask("next", ROWS)
+    pipeline.result("next", 90)
+    until(lambda: "hop 1 came again and has its result" in (pipeline.supervisor.logs / "store.log").read_text())
+    answers = {record.value for record in pipeline.records("results") if record.key == b"once"}
+    assert [DiagnosisResult.from_bytes(value).summary for value in answers] == [first.summary]

@@ -46,6 +46,8 @@ def read(text: str) -> list[Any]:
     if first.startswith("# ") and rest:
         text = rest
         first = text.partition("\n")[0]
+    elif first.startswith("(values)["):
+        return list(toon_format.decode(text.removeprefix("(values)")))
     elif _TOON_LINE.match(first):
         return [toon_format.decode(text)]
     elif not re.search(r'[:"{}\[\]\n]', text):

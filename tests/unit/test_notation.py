@@ -447,17 +447,22 @@ def test_deep_tables_take_no_longer_at_each_level() -> None:
     assert same(read(text), [value])
 
 
-def test_columns_for_views() -> None:
-    mails = codecs.column(
-        ["vida80@example.com", None, "ann@example.com", *(f"bob{i * i}@example.com" for i in range(9))]
-    )
-    assert mails is not None
-    assert (mails.header, (mails.cells or ())[:4]) == (":*@example.com", ("vida80", "", "ann", "bob0"))
-    times = codecs.column([f"2025-05-{20 + i}T0{i}:11:0{i}.{i}78Z" for i in range(9)])
-    assert times is not None
-    assert (times.kind, times.header, (times.cells or ())[1]) == ("time", ":2025-05-<ddThhmmss.f>Z", "21T011101.178")
-    assert codecs.column(["a", "b", None]) is None
-    assert codecs.column([None, None]) is None
+def test_times_for_views() -> None:
+    found = codecs.times([f"2025-05-{20 + i}T0{i}:11:0{i}.{i}78Z" for i in range(9)] + [None])
+    assert found is not None
+    assert (found.kind, found.header, (found.cells or ())[1]) == ("time", ":2025-05-<ddThhmmss.f>Z", "21T011101.178")
+    assert (found.cells or ())[-1] == ""
+    assert codecs.times(["a", "b", None]) is None
+    assert codecs.times([None, None]) is None
+
+
+def test_several_values_cost_no_more_than_a_table_of_toon() -> None:
+    """Invariant 4 for JSON lines, whose TOON is that of their list."""
+    for values in ([{"a": i, "b": [i, {"c": "x y"}]} for i in range(5)], [[1, "a"], [2, "b"]], [1, None, "x"]):
+        text = notation.encode(values)
+        assert count_tokens(text) <= count_tokens("(values)" + toon_format.encode(values))
+        assert read(text) == values
+        assert read(notation.in_toon(values)) == values
 
 
 @pytest.mark.skipif("HYVE_CORPUS" not in os.environ, reason="HYVE_CORPUS is not set")

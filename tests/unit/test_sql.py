@@ -205,15 +205,71 @@ def test_python_variables_are_no_tables() -> None:
     assert sql.run(connection, "SELECT a FROM loaded", ("loaded",)).rows == ((1,),)
 
 
-def test_the_memory_limit_of_the_process_is_put_back(store: duckdb.DuckDBPyConnection) -> None:
+_LISTS = "SELECT sum(len(l)) FROM (SELECT list_transform(range(50000), lambda x: range(50000)) AS l)"
+"""Makes lists of 20 GB in one vector, between two looks for an interrupt."""
+
+
+def test_a_dedicated_process_is_capped_and_its_limit_put_back(
+    store: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "_dedicated", True)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     sql.run(store, "SELECT 1", TABLES)
-    with pytest.raises(SqlError):
-        sql.run(store, "SELECT len(range(3000000000))", TABLES, sql.Limits(memory=300 << 20))
+    with pytest.raises(SqlLimit, match="needs more memory"):
+        sql.run(store, _LISTS, TABLES, sql.Limits(memory=300 << 20))
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    assert sql.run(store, "SELECT 1", TABLES).rows == ((1,),)
 
 
-def test_statements_side_by_side_put_the_memory_limit_back_once_both_are_done() -> None:
+def test_a_process_with_other_work_keeps_its_limits(
+    store: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data segment is the whole process's: other threads of an embedding program would fail with the statement."""
+    changed: list[object] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda *given: changed.append(given))
+    assert sql.run(store, "SELECT count(*) FROM spans", TABLES).rows == ((30000,),)
+    assert changed == []
+
+
+def test_a_statement_during_which_the_process_grows_too_far_is_interrupted(store: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(SqlLimit, match="needs more memory"):
+        sql.run(
+            store,
+            "SELECT len(list(a.range)) FROM range(100000) a, range(100000) b",
+            TABLES,
+            sql.Limits(seconds=60, memory=200 << 20),
+        )
+    assert sql.run(store, "SELECT count(*) FROM spans", TABLES).rows == ((30000,),)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("range(3)", [0, 1, 2]),
+        ("range(5, 1, -2)", [5, 3]),
+        ("range(2, 5)", [2, 3, 4]),
+        ("generate_series(0, 6, 3)", [0, 3, 6]),
+        ("generate_series(DATE '2024-01-31', DATE '2024-04-01', INTERVAL 1 MONTH)[2]", "2024-02-29T00:00:00"),
+        ("len(range(TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-02', INTERVAL 1 MINUTE))", 1440),
+        ("range(NULL::BIGINT)", None),
+        ("list_resize([1], 3, 0)", [1, 0, 0]),
+        ("list_resize([1], 2)", [1, None]),
+        ("replace('a.b.c', '.', '/')", "a/b/c"),
+        ("regexp_replace('a1b22', '[0-9]+', '#', 'g')", "a#b#"),
+        ("regexp_replace('a1b22', '([0-9]+)', '<\\1>')", "a<1>b22"),
+        ("len(range(100000))", 100_000),
+    ],
+)
+def test_functions_with_a_bound_do_what_they_did(
+    expression: str, value: object, store: duckdb.DuckDBPyConnection
+) -> None:
+    assert sql.run(store, f"SELECT {expression}", TABLES).rows == ((value,),)
+    bare = duckdb.connect().execute(f"SELECT {expression}").fetchall()[0][0]
+    assert (bare == value) or str(bare)[:10] == str(value)[:10]
+
+
+def test_statements_side_by_side_put_the_memory_limit_back_once_both_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql, "_dedicated", True)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     found: list[object] = []
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hyve
 from hyve import prompt as prompts
 from hyve import stages
 from hyve.reply import ModelReply, ToolCall
+from hyve.sql import QueryResult
+from tests.bench import modes
 
 ROWS = [{"service": "cart" if i % 3 else "ledger", "ms": 10 if i % 3 else 900, "n": i} for i in range(3000)]
 REQUEST = stages.Request("what is slow?", (stages.Payload("rows", json.dumps(ROWS)),), 1500)
@@ -73,12 +79,22 @@ async def test_a_cause_without_evidence_is_unsupported_and_not_conclusive(eviden
 
 async def test_mode_2_fills_a_template() -> None:
     call = {
-        "template": {"title": "ms", "data": []},
+        "template": {"title": "ms", "data": [], "byService": {}},
         "fills": [{"sql": SLOW, "mappings": [{"column": "ms", "path": "byService.(service)"}]}],
     }
     found = await run(Scripted(ModelReply("", (ToolCall("c1", "fill_template", json.dumps(call)),))))
     assert (found.status, found.mode, found.calls) == ("conclusive", "template", 1)
     assert found.charts == ({"title": "ms", "data": [], "byService": {"ledger": 900.0, "cart": 10.0}},)
+
+
+@pytest.mark.parametrize("library", modes.CHARTS)
+def test_the_worked_example_end_to_end(library: str) -> None:
+    """H27-H29, H33: 3 series of 768 points, one call, under 400 tokens written, every point equal."""
+    found, written = modes.run(modes.template(library))
+    assert (found.status, found.mode, found.calls) == ("conclusive", "template", 1)
+    assert modes.equal(library, found.charts[0]) == 2304
+    assert found.tokens.completion == written < 400
+    assert found.evidence[0].total_rows == 2304
 
 
 async def test_mode_3_asks_once_more_with_the_rows_and_without_tools() -> None:
@@ -107,6 +123,41 @@ async def test_there_is_no_third_call() -> None:
     found = await run(model)
     assert (found.status, found.mode, found.calls) == ("partial", "query", 2)
     assert found.evidence[0].rows == ((3000,),)
+    assert any(note.startswith("the model asked for a second query") for note in found.notes)
+    assert any(note.startswith(RULES) for note in found.notes)
+
+
+async def test_a_second_query_that_fails_is_said_plainly() -> None:
+    found = await run(Scripted(query(SLOW), query("SELECT getenv('HOME')")))
+    assert (found.status, found.evidence, found.calls) == ("partial", (), 2)
+    assert "the query failed: the function getenv() is not allowed" in found.summary
+
+
+_replies = st.one_of(
+    st.sampled_from([SLOW, "SELECT * FROM records", "SELECT nothing", "DROP TABLE records", "x"]).map(query),
+    st.sampled_from([{}, {"claims": [{"text": "t", "evidence": [SLOW]}]}, {"root_causes": "odd"}]).map(
+        lambda fields: answer(**fields)
+    ),
+    st.sampled_from(["series.0.data.(_row_id)", "wrong.(_row_id)", "(("]).map(lambda path: template(fill(path))),
+    st.text(max_size=30).map(ModelReply),
+    st.sampled_from([hyve.ModelError("busy", "rate"), RuntimeError("boom"), None, 7]),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(_replies, min_size=4, max_size=4))
+def test_whatever_a_model_replies_there_are_at_most_two_calls_and_one_answer(replies: list[Any]) -> None:
+    """Invariant 5, H4: hop 2 can't lead to hop 3."""
+    model = Scripted(*replies)
+    found = asyncio.run(run(model))
+    assert found.calls == len(model.asked) <= 2
+    assert (found.calls == 2) == (
+        isinstance(replies[0], ModelReply) and "query_datastore" in str(replies[0].tool_calls)
+    )
+    assert [bool(tools) for _, tools in model.asked] == [True, False][: found.calls]
+    known = {evidence.id for evidence in found.evidence}
+    assert all(set(item.evidence) <= known and item.evidence for item in (*found.root_causes, *found.claims))
+    assert found.status != "conclusive" or found.root_causes or found.charts
 
 
 async def test_follow_up_rows_stay_under_their_cap() -> None:
@@ -135,9 +186,109 @@ async def test_a_model_that_fails_leaves_the_answer_to_the_rules_and_says_so(fai
     assert any("answered by the rules analyst" in note for note in found.notes)
 
 
+RULES = "the rules analyst, asked because the model's answer stands without evidence: inconclusive: "
+"""How a note begins that says what the rules found."""
+
+
 async def test_prose_is_an_answer_without_claims() -> None:
     found = await run(Scripted(ModelReply("It is the ledger, I am sure.")))
     assert (found.status, found.summary) == ("inconclusive", "It is the ledger, I am sure.")
+    assert any(note.startswith(RULES) for note in found.notes)
+
+
+def template(fills: Any, document: Any = None) -> ModelReply:
+    call = {"template": {"series": [{"data": []}]} if document is None else document, "fills": fills}
+    return ModelReply("", (ToolCall("c1", "fill_template", json.dumps(call)),))
+
+
+def fill(path: str, column: str = "ms", sql: str = SLOW) -> list[dict[str, Any]]:
+    return [{"sql": sql, "mappings": [{"column": column, "path": path}]}]
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (ModelReply(""), "the model's reply is empty"),
+        (ModelReply("<think>hm</think>"), "the model's reply is empty"),
+        (ModelReply("", (ToolCall("c", "launch_missiles", "{}"),)), "there is no tool 'launch_missiles'"),
+        (ModelReply("", (ToolCall("c", "query_datastore", "{{{{"),)), "are no JSON object"),
+        (template(fill("series.0.dta.(_row_id)")), "no key 'dta' at step 3 (did you mean 'data'?)"),
+        (template(fill("series.0.data.(_row_id)", "msec")), "no column 'msec' (did you mean 'ms'?)"),
+        (template(fill("series.0.data.(idx)")), "no column 'idx'"),
+        (template(fill("series.0.data.(_row_id)"), {"title": "no slots"}), "no key 'series' at the top"),
+        (template(fill("a.(_row_id)", sql="SELECT * FROM nowhere")), "there is no table 'nowhere'"),
+        (template(fill("a.(_row_id)", sql="DROP TABLE records")), "DROP is not allowed"),
+        (template(fill("series.0.data.(_row_id)", "n", "SELECT n FROM records, range(200)")), "600000 rows and only"),
+        (template([]), "it has no `fills`"),
+    ],
+)
+async def test_each_unusable_reply_leaves_the_answer_to_the_rules_with_its_reason(reply: ModelReply, says: str) -> None:
+    found = await run(Scripted(reply))
+    assert (found.mode, found.model, found.status, found.calls) == ("rules", "rules", "inconclusive", 1)
+    assert any(note.startswith("answered by the rules analyst: ") and says in note for note in found.notes)
+
+
+async def test_a_huge_reply_is_kept_short_and_says_so() -> None:
+    found = await run(Scripted(ModelReply("word " * 400_000)))
+    assert found.status == "inconclusive"
+    assert len(found.summary) < 5_000
+    assert len(found.answer) < 101_000
+    assert found.answer.endswith(" chars)")
+    assert any(note.startswith(RULES) for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is \ud800 the ledger",
+        '{"status": "inconclusive", "summary": "\\udfff ledger", "claims": [{"text": "\\ud83d", "evidence": []}]}',
+        '{"tool": "fill_template", "arguments": {"template": {"\\ud800": [], "y": NaN}, "fills": [{"sql": "'
+        + SLOW
+        + '", "mappings": {"ms": "y"}}]}}',
+        '{"tool": "query_datastore", "arguments": {"sql": "SELECT \'\\ud800\' FROM records"}}',
+    ],
+)
+async def test_what_utf8_cannot_carry_never_gets_through(text: str) -> None:
+    """A reply with lone surrogates or NaN gives an answer that any JSON writer takes."""
+    found = await run(Scripted(ModelReply(text), ModelReply(text)))
+    written = json.dumps(dataclasses.asdict(found), allow_nan=False, ensure_ascii=False)
+    assert written.encode("utf-8")
+
+
+async def test_a_template_after_the_follow_up_is_the_last_answer() -> None:
+    found = await run(Scripted(query(SLOW), template(fill("series.0.data.(_row_id)"))))
+    assert (found.status, found.mode, found.calls) == ("conclusive", "template", 2)
+    assert found.charts == ({"series": [{"data": [900.0, 10.0]}]},)
+
+
+async def test_all_causes_unsupported_is_inconclusive_with_what_the_rules_found() -> None:
+    cause = {
+        "entity": "ledger",
+        "summary": "down",
+        "confidence": 1,
+        "evidence": ["SELECT count(*) FROM records WHERE n < 0"],
+    }
+    found = await run(Scripted(answer(root_causes=[cause])))
+    assert (found.status, found.root_causes, found.evidence) == ("inconclusive", (), ())
+    assert [claim.text for claim in found.unsupported] == ["ledger: down"]
+    assert any("aggregates no rows" in note for note in found.notes)
+    assert any(note.startswith(RULES) for note in found.notes)
+
+
+async def test_an_honest_inconclusive_answer_stands_alone() -> None:
+    found = await run(Scripted(answer(status="inconclusive", claims=[{"text": "900 ms", "evidence": [SLOW]}])))
+    assert (found.status, found.claims[0].evidence) == ("inconclusive", ("e1",))
+    assert found.notes == ()
+
+
+async def test_timings_tokens_and_calls_are_told() -> None:
+    model = Scripted(
+        dataclasses.replace(query(SLOW), completion_tokens=30), dataclasses.replace(answer(), completion_tokens=12)
+    )
+    found = await run(model)
+    assert set(found.ms) == {"prepare", "model", "query", "model_2", "finish", "total"}
+    assert (found.tokens.completion, found.cost) == (42, None)
+    assert found.tokens.follow_up == prompts.size(model.asked[1][0])
 
 
 async def test_no_model() -> None:
@@ -213,6 +364,52 @@ async def test_what_the_second_call_adds_is_bounded(call: ModelReply) -> None:
     if len(model.asked) == 2:
         added = prompts.size(model.asked[1][0]) - prompts.size(model.asked[0][0])
         assert added <= prompts.FOLLOW_UP_BUDGET + 1_500
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    columns=st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=40, unique=True),
+    value=st.one_of(st.text(max_size=300), st.floats(), st.lists(st.text(max_size=50), max_size=20), st.none()),
+    rows=st.integers(0, 60),
+    total=st.integers(0, 10**9),
+    budget=st.integers(150, 2000),
+)
+def test_what_a_query_gave_stays_under_the_cap_of_the_second_call(
+    columns: list[str], value: Any, rows: int, total: int, budget: int
+) -> None:
+    """Invariant 2: a follow-up has its own cap; and its rows are counted truly (invariant 3)."""
+    given_rows = tuple((value,) * len(columns) for _ in range(rows))
+    result = QueryResult("SELECT", tuple(columns), ("?",) * len(columns), given_rows, rows + total, 0.0)
+    text = stages._rows_text(result, budget)
+    assert hyve.count_tokens(text) <= budget
+    assert text.startswith(f"{rows + total:,} rows\n")
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.text(max_size=3000), st.integers(150, 2000), st.booleans())
+def test_an_error_and_its_tables_stay_under_the_cap_of_the_second_call(said: str, budget: int, wide: bool) -> None:
+    row = {f"column_{i}_of_many_that_are_named_at_length": i for i in range(60)} if wide else {"ms": 1}
+    with stages.load((stages.Payload("rows", json.dumps([row] * 5)),)) as store:
+        text = stages._error_text(store, "SELECT nothing FROM records", hyve.SqlError(said), budget)
+    assert hyve.count_tokens(text) <= budget
+    assert "records(_row_id" in text
+
+
+async def test_a_row_too_wide_for_the_second_call_is_shown_with_shorter_cells() -> None:
+    wide = "SELECT " + ", ".join(f"repeat('word ', 100) AS c{i}" for i in range(60)) + " FROM records LIMIT 3"
+    model = Scripted(query(wide), answer())
+    await run(model)
+    lines = model.asked[1][0][-1]["content"].split("\n")
+    assert lines[0] == "3 rows"
+    assert lines[2].startswith(f"{'word ' * 20}…(+400 chars)|word")
+
+
+async def test_nested_values_of_the_second_call_are_json() -> None:
+    model = Scripted(
+        query("SELECT [1, 2] AS l, {'a': true, 'b': 'x|y'} AS s, NULL AS n, false AS f FROM records LIMIT 1"), answer()
+    )
+    await run(model)
+    assert 'l|s|n|f\n[1,2]|{"a":true,"b":"x\\|y"}||false' in model.asked[1][0][-1]["content"]
 
 
 async def test_cells_that_are_cut_for_the_second_call_say_so() -> None:

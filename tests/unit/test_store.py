@@ -93,6 +93,26 @@ def test_mixed_types_stay_exact_and_readable() -> None:
         assert same(store.reconstruct(0), value)
 
 
+def test_a_large_table_is_loaded_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H21: in the order of its rows, with what is made of free text beside it; compressed."""
+    texts = (
+        json.dumps([{"id": i, "v": f"value {i % 7}", "of": [{"n": i}]} for i in range(10_000)]),
+        "".join(f"line {i} took {i % 90} ms\n" for i in range(5_000)),
+    )
+    for text in texts:
+        with hyve.Datastore.from_text(text) as store:
+            wanted = [store.fetch(f"FROM {table.name}") for table in store.catalog.tables]
+            held = "SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'IN_MEMORY_TABLE'"
+            before = store.fetch(held)
+        with monkeypatch.context() as patch:
+            patch.setattr("hyve.store._COMPRESSED", 1 << 10)
+            patch.setattr("hyve.store._ROW_GROUP", 2_048)
+            with hyve.Datastore.from_text(text) as store:
+                assert [store.fetch(f"FROM {table.name}") for table in store.catalog.tables] == wanted
+                assert store.fetch(held) < before
+                assert same(store.reconstruct(0), hyve.parse(text).parts[0].value)
+
+
 def test_large_integers_are_numbers_where_duckdb_has_them() -> None:
     value = [{"n": 18446744073709551615}, {"n": -(10**30)}, {"n": 10**50}]
     with store_of(value[:2]) as store:

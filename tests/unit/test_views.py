@@ -65,6 +65,14 @@ def test_an_entity_that_the_question_names_is_shown() -> None:
     assert re.search(r"^1234\|.*cart-1234", text, re.MULTILINE)
 
 
+def test_the_only_row_that_has_a_word_of_the_question_is_shown() -> None:
+    rng = random.Random(3)
+    value = [{"id": i, "note": "".join(rng.choices("abcdefgh", k=6)), "on": f"host {i % 9}"} for i in range(3000)]
+    value[1801]["note"] = "zebra"
+    text = hyve.view(json.dumps(value), question="what about the zebra of a host?", budget=1200).text
+    assert re.search(r"^1801\|.*zebra", text, re.MULTILINE)
+
+
 def test_a_value_far_out_of_its_own_series_is_shown() -> None:
     rng = random.Random(4)
     value = [{"series": f"s{s}", "t": t, "v": 1000 * s + rng.gauss(0, 1)} for s in range(20) for t in range(100)]

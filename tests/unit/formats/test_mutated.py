@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve.formats import RECOGNISERS, TIME_KEYS, find, records
+from hyve.formats import RECOGNISERS, TIME_KEYS, find, sort_out
 from hyve.formats.telemetry import STREAMS
 from hyve.strictjson import Pairs
 
@@ -308,7 +308,7 @@ def _check(value: Any) -> None:
                 if not wired:
                     assert type(row["attributes"]) is dict
                     assert type(row["resource"]) is dict
-    for record in records(value):
+    for record in sort_out([value])[0]:
         assert type(record.entity) is str
     for recognise in RECOGNISERS:
         if recognise(value) is not None:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Sequence
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaConnectionError, MessageSizeTooLargeError
+from aiokafka.errors import InvalidTimestampError, KafkaConnectionError, MessageSizeTooLargeError
+from faust.types import TP
+from hypothesis import given
+from hypothesis import strategies as st
+from intervaltree import IntervalTree
 
 from schemas import DeadLetter
 from streams import app as app_module
+from streams import commits
 from streams.app import Incoming, Outgoing, Poison, Undeliverable, attempt, sender, serve
+from streams.ledger import Ledger
 from workers.settings import load
 
 RECORD = Incoming("hyve.raw", 2, 9, b"\xff\x00raw", b"key", 123)
@@ -85,6 +94,48 @@ async def test_what_was_not_delivered_is_sent_again_and_nothing_else() -> None:
     assert topic.tries == 4
 
 
+async def test_a_time_that_kafka_refuses_costs_neither_the_record_nor_its_neighbours_their_times() -> None:
+    """A broker refuses a whole batch for one timestamp: its bounds, an hour ahead by default, are its own setting."""
+    times: list[tuple[bytes, float | None]] = []
+
+    class Strict(Topic):
+        async def send(self, *, value: bytes, timestamp: float | None = None, **rest: Any) -> Any:
+            in_batch = self.tries < 3  # the three that are sent together
+            refused = in_batch or (value == b"late" and timestamp is not None)
+            self.script = [InvalidTimestampError("bounds") if refused else None]
+            if not refused:
+                times.append((value, timestamp))
+            return await super().send(value=value, **rest)
+
+    topic = Strict([])
+    records = [Outgoing("telemetry", b"k", value, timestamp=5000) for value in (b"1", b"late", b"3")]
+    await sender(App(topic), load())(records)
+    assert sorted(times) == [(b"1", 5.0), (b"3", 5.0), (b"late", None)]
+
+
+async def test_a_record_that_is_too_large_for_a_dead_letter_too_leaves_one_without_its_bytes() -> None:
+    sent: list[bytes] = []
+    events = [Event(0)]
+
+    async def process(record: Incoming) -> Sequence[Outgoing]:
+        return [Outgoing("results", b"k", b"large")]
+
+    async def send(records: Any) -> None:
+        for record in records:
+            if record.topic == "results" or json.loads(record.value)["value"]:
+                raise Undeliverable("5 bytes are too many for hyve.results")
+            sent.append(record.value)
+
+    registry = Registry(Topic([]))
+    serve(registry, load(), ["hyve.raw"], "x", process, send, 4)
+    running = asyncio.create_task(registry.function(Stream(events)))
+    await until(lambda: events[0].message.refcount == 0)
+    dead = DeadLetter.from_bytes(sent[0])
+    assert (dead.topic, dead.partition, dead.offset) == ("hyve.raw", 0, 0)
+    assert "its own 1 bytes are too many for a dead letter" in dead.error
+    await ended(running)
+
+
 async def test_a_record_that_is_too_large_is_not_tried_for_ever() -> None:
     topic = Topic([MessageSizeTooLargeError("big")])
     with pytest.raises(Undeliverable, match=r"3 bytes are too many for hyve\.results"):
@@ -94,7 +145,7 @@ async def test_a_record_that_is_too_large_is_not_tried_for_ever() -> None:
 class Message:
     """A Faust message as far as references go."""
 
-    topic, partition, key, value, timestamp = "hyve.raw", 0, b"k", b"v", 1.0
+    topic, partition, key, value, timestamp, headers = "hyve.raw", 0, b"k", b"v", 1.0, None
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
@@ -113,17 +164,18 @@ class Event:
 
 
 class Stream:
-    """One batch; like Faust it acknowledges in its clean-up, even when the agent was cancelled."""
+    """Like Faust's it acknowledges each event when the next is asked for or the agent is cancelled; it never ends."""
 
     def __init__(self, events: list[Event]) -> None:
-        self.events = events
+        self._events = events
 
-    async def take_events(self, most: int, within: float) -> Any:
-        try:
-            yield list(self.events)
-        finally:
-            for event in self.events:
+    async def events(self) -> Any:
+        for event in self._events:
+            try:
+                yield event
+            finally:
                 event.ack()
+        await asyncio.sleep(60)
 
 
 class Registry(App):
@@ -137,28 +189,44 @@ class Registry(App):
         return register
 
 
-def _agent(process: Any, sent: list[bytes]) -> Any:
+def _agent(process: Any, sent: list[bytes], limit: int = 4) -> Any:
     async def send(records: Any) -> None:
         sent.extend(record.value for record in records)
 
     app = Registry(Topic([]))
-    serve(app, load(), ["hyve.raw"], "x", process, send, 4)
+    serve(app, load(), ["hyve.raw"], "x", process, send, limit)
     return app.function
 
 
-async def test_a_finished_batch_is_acknowledged_after_it_was_sent() -> None:
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not happen")
+
+
+async def ended(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.sleep(0)
+
+
+async def test_finished_records_are_acknowledged_after_they_were_sent() -> None:
     sent: list[bytes] = []
     events = [Event(0), Event(1)]
 
     async def process(record: Incoming) -> Sequence[Outgoing]:
         return [Outgoing("results", b"k", str(record.offset).encode())]
 
-    await _agent(process, sent)(Stream(events))
+    running = asyncio.create_task(_agent(process, sent)(Stream(events)))
+    await until(lambda: [event.message.refcount for event in events] == [0, 0])
     assert sent == [b"0", b"1"]
-    assert [event.message.refcount for event in events] == [0, 0]
+    await ended(running)
 
 
-async def test_a_cancelled_batch_is_not_acknowledged() -> None:
+async def test_a_cancelled_record_is_not_acknowledged() -> None:
     events = [Event(0)]
     started = asyncio.Event()
 
@@ -167,15 +235,149 @@ async def test_a_cancelled_batch_is_not_acknowledged() -> None:
         await asyncio.sleep(60)
         return []
 
-    stream = Stream(events)
-    running = asyncio.create_task(_agent(process, [])(stream))
+    running = asyncio.create_task(_agent(process, [])(Stream(events)))
     await started.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    await asyncio.sleep(0)
+    await ended(running)
     assert events[0].message.refcount >= 1, "Faust would commit past a record that was not worked on"
+
+
+async def test_a_slow_record_holds_up_no_other_and_is_acknowledged_first() -> None:
+    sent: list[bytes] = []
+    slow = asyncio.Event()
+    events = [Event(offset) for offset in range(20)]
+
+    async def process(record: Incoming) -> Sequence[Outgoing]:
+        if record.offset == 0:
+            await slow.wait()
+        return [Outgoing("results", b"k", str(record.offset).encode())]
+
+    running = asyncio.create_task(_agent(process, sent, limit=3)(Stream(events)))
+    await until(lambda: len(sent) == 19)
+    assert [event.message.refcount for event in events[:19]] == [1] * 19, "Kafka would skip offset 0 after a crash"
+    slow.set()
+    await until(lambda: not any(event.message.refcount for event in events))
+    await ended(running)
+
+
+async def test_no_more_are_worked_on_at_a_time_than_the_limit_and_a_bounded_number_waits_for_a_slow_one() -> None:
+    now, most, begun = 0, 0, 0
+
+    async def process(record: Incoming) -> Sequence[Outgoing]:
+        nonlocal now, most, begun
+        begun += 1
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(3600 if record.offset == 0 else 0)
+        now -= 1
+        return []
+
+    running = asyncio.create_task(_agent(process, [], limit=3)(Stream([Event(offset) for offset in range(1000)])))
+    await until(lambda: begun == 3 * app_module.AHEAD)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert (begun, most) == (3 * app_module.AHEAD, 3)
+    await ended(running)
+
+
+async def test_a_record_that_comes_again_while_it_is_in_hand_is_worked_on_once() -> None:
+    goes_on = asyncio.Event()
+    begun: list[int] = []
+    events = [Event(0), Event(1), Event(0)]
+
+    async def process(record: Incoming) -> Sequence[Outgoing]:
+        begun.append(record.offset)
+        await goes_on.wait()
+        return []
+
+    running = asyncio.create_task(_agent(process, [])(Stream(events)))
+    await until(lambda: len(begun) == 2)
+    goes_on.set()
+    await until(lambda: [event.message.refcount for event in events] == [0, 0, 0])
+    assert begun == [0, 1]
+    await ended(running)
+
+
+@given(st.lists(st.integers(0, 30), max_size=40), st.randoms(use_true_random=False))
+def test_what_is_acknowledged_has_nothing_unfinished_before_it(offsets: list[int], chance: random.Random) -> None:
+    """Invariant 8: the offset that Kafka would hold never passes a record that was taken and is not done."""
+    ledger = Ledger()
+    in_hand: list[Event] = []
+    acked: list[int] = []
+
+    class Watched(Event):
+        def ack(self) -> None:
+            assert self.message.offset <= min((event.message.offset for event in in_hand), default=99)
+            acked.append(self.message.offset)
+
+    def finish() -> None:
+        ledger.done(in_hand.pop(chance.randrange(len(in_hand))))
+
+    for offset in offsets:
+        event = Watched(offset)
+        if ledger.take(event):
+            in_hand.append(event)
+        while in_hand and chance.random() < 0.5:
+            finish()
+    while in_hand:
+        finish()
+    assert len(ledger) == 0
+    assert sorted(acked) == sorted(offsets)
+
+
+class Offsets(commits.Consumer):
+    """The consumer's books without its connections."""
+
+    def __init__(self, acked: list[int], committed: int | None, first: int) -> None:
+        self._without_holes = frozenset({"hyve.queries"})
+        self._acked = defaultdict(list, {tp: list(acked) for tp in (OURS, RAW)})
+        self._acked_index = defaultdict(set)
+        self._committed_offset = defaultdict(lambda: None, dict.fromkeys((OURS, RAW), committed))
+        self._gap = defaultdict(IntervalTree)
+        if committed is not None and first > committed:  # what Faust notes when the first record comes
+            self._gap[OURS].addi(committed + 1, first + 1)
+        self._first = {OURS: first, RAW: first}
+
+
+OURS, RAW = TP("hyve.queries", 3), TP("otel.logs", 3)
+
+
+@pytest.mark.parametrize(
+    ("acked", "committed", "first", "commits_to"),
+    [
+        ([5, 6], 5, 5, 7),
+        ([6, 7], 5, 5, None),  # Faust: 8
+        ([1], None, 0, None),  # Faust: 2
+        ([0, 1], None, 0, 2),
+        ([0, 2], None, 0, 1),
+        ([9, 10], 5, 9, 10),  # retention took 5 to 8; Faust holds 9 twice then, and commits 11 the next time
+        ([4, 5], 5, 5, 6),  # 4 came twice
+    ],
+)
+def test_no_record_of_ours_is_committed_past(
+    acked: list[int], committed: int | None, first: int, commits_to: int | None
+) -> None:
+    """Invariant 8: what a group that shares its partitions anew leaves out is read again even if the worker dies."""
+    assert Offsets(acked, committed, first)._new_offset(OURS) == commits_to
+
+
+def test_topics_of_others_may_have_holes() -> None:
+    assert Offsets([6, 7], 5, 5)._new_offset(RAW) == 8
+
+
+async def test_the_application_has_that_consumer() -> None:
+    app = app_module.make_app(load(raw_topics="hyve.requests"), "store", buffer=16)
+    consumer = app._new_consumer()
+    assert isinstance(consumer, commits.Consumer)
+    assert "hyve.queries" in consumer._without_holes
+    assert "hyve.requests" not in consumer._without_holes
 
 
 def test_limits_leave_room_for_the_largest_record() -> None:
     assert max(topic.max_bytes for topic in load().topics().values()) < app_module.MAX_REQUEST
+
+
+def test_what_kafka_knows_of_topics_is_asked_for_every_few_seconds() -> None:
+    """A broker that starts may leave topics out; by default the group would read nothing for five minutes."""
+    conf = app_module.make_app(load(), "llm", buffer=16).conf
+    assert conf.consumer_metadata_max_age_ms <= 10_000
+    assert conf.producer_metadata_max_age_ms <= 10_000

@@ -15,6 +15,7 @@ from schemas import Alert, DiagnosisRequest
 from streams import alertqueue, metrics
 from streams.alertqueue import AlertQueue, Pending, Waiting, rank
 from streams.app import Incoming, Outgoing, Poison
+from streams.ledger import Ledger
 from workers.settings import load
 
 START = "2026-01-02T03:04:05Z"
@@ -114,12 +115,24 @@ class Model:
         return DiagnosisRequest(request_id=f"r-{alerts[0].fingerprint}", question="?", payloads=())
 
 
+class Event:
+    """A record with the reference that the ledger gives back."""
+
+    def __init__(self, message: Incoming, released: list[tuple[int, int]]) -> None:
+        self.message = message
+        self._released = released
+
+    def ack(self) -> None:
+        self._released.append((self.message.partition, self.message.offset))
+
+
 class Bench:
     """A queue with its stand-ins: what was sent, and which offsets were given back, in order."""
 
     def __init__(self, **given: Any) -> None:
         self.sent: list[Outgoing] = []
         self.released: list[tuple[int, int]] = []
+        self.ledger = Ledger()
         self.collect = Model()
         settings = load(**{"alert_settle": 0.0, **given})
         self.queue = AlertQueue(settings, self.collect, self._send)  # type: ignore[arg-type]
@@ -128,8 +141,9 @@ class Bench:
         self.sent += records
 
     async def take(self, it: Alert | bytes, offset: int, partition: int = 0) -> None:
-        place = (partition, offset)
-        await self.queue.take(record(it, offset, partition), lambda: self.released.append(place))
+        event = Event(record(it, offset, partition), self.released)
+        assert self.ledger.take(event)
+        await self.queue.take(event.message, lambda: self.ledger.done(event))
 
     async def until(self, true: Callable[[], bool]) -> None:
         runner = asyncio.create_task(self.queue.run())
@@ -246,6 +260,7 @@ async def test_a_partition_that_goes_takes_its_alerts_along_and_comes_back_new()
     await bench.take(alert("a", "x"), 5, partition=1)
     await bench.take(alert("b", "y"), 9, partition=2)
     bench.queue.forget([("hyve.alerts", 1)])
+    bench.ledger.forget([("hyve.alerts", 1)])
     assert bench.queue.waiting == 1
     await bench.take(alert("a", "x"), 5, partition=1)
     assert bench.queue.waiting == 2

@@ -61,6 +61,18 @@ def test_two_built_in_inputs_as_json(hyve: Command) -> None:
     assert len(mixed["truth"]["needles"]) == 3
 
 
+def test_an_ablation_shows_what_a_part_is_worth(hyve: Command) -> None:
+    """H34: without rank the odd row of the input is not shown."""
+    arguments = ("--only", "metrics", "--rows", "1200", "--runs", "1", "--json")
+    _, out, _ = hyve(*arguments, "--ablation", "no-rank")
+    run = json.loads(out)["inputs"][0]["hyve"]
+    assert run["shown"]["needles"] == 0
+    assert run["tokens"] <= 4000
+    status, _, err = hyve(*arguments, "--ablation", "rank")
+    assert status == 2
+    assert "no-rank" in err
+
+
 def test_table_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"service": f"s{i % 3}", "ms": i % 11, "text": f"request {i} served"} for i in range(900)]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
@@ -70,8 +82,14 @@ def test_table_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     line = next(line for line in marked if line.startswith("| rows.json"))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[2] == f"{count_tokens(json.dumps(rows, separators=(',', ':'))):,}"
-    assert cells[6:10] == ["yes", "no", "", "3/3"]  # in budget, whole, needles (none known), services named
-    assert marked[-1].startswith("1 inputs, 0 above the budget of 2,000; median saved over 20 KB: ")
+    assert cells[8:12] == ["yes", "no", "", "3/3"]  # in budget, whole, needles (none known), services named
+    prompt, data = (int(cells[i].replace(",", "")) for i in (4, 6))
+    assert 300 < prompt - data < 600  # instructions, tools and question
+    saved = [f"{1 - tokens / int(cells[2].replace(',', '')):.1%}" for tokens in (data, prompt)]
+    assert marked[-1] == (
+        f"1 inputs, 0 above the budget of 2,000; median saved of the 1 over 20 KB: {saved[0]} of the data, "
+        f"{saved[1]} with instructions, tools and question"
+    )
     bench.show(found, "", 2000)
     printed = capsys.readouterr().out
     assert "What the model sees" in printed
@@ -141,13 +159,13 @@ def test_a_peer_that_is_not_installed_is_told_in_one_line(hyve: Command, tmp_pat
 
 def peer(run: bench.Run, **changes: Any) -> bench.Measured:
     truth = Truth(((("TX1",),),), {"services": ("cart",)}, {})
-    return bench.Measured("x", 50_000, 10_000, None, truth, run, bench.Run(tokens=9000, ms=100.0, memory=50 << 20))
+    return bench.Measured("x", 50_000, 10_000, None, truth, run, bench.Run(tokens=9000, cpu_ms=100.0, memory=50 << 20))
 
 
 def test_misses_say_what_is_amiss() -> None:
     truth = Truth(((("TX1",),),), {"services": ("cart",)}, {"cart": 2.5})
     shown = judge(truth, "cart mean 3.5", "")
-    run = bench.Run(tokens=4100, cut=True, ms=60.0, memory=60 << 20, shown=shown)
+    run = bench.Run(tokens=4100, cut=True, cpu_ms=60.0, memory=60 << 20, shown=shown)
     assert bench.misses(peer(run), 4000) == [
         "100 tokens over the budget",
         "not shown: TX1",
@@ -155,9 +173,9 @@ def test_misses_say_what_is_amiss() -> None:
         "0.60 of the peer's time (at most 0.50)",
         "60 MB of memory, the peer 50",
     ]
-    good = bench.Run(tokens=3900, cut=True, ms=50.0, memory=50 << 20, shown=judge(truth, "TX1\ncart mean 2.5", ""))
+    good = bench.Run(tokens=3900, cut=True, cpu_ms=50.0, memory=50 << 20, shown=judge(truth, "TX1\ncart mean 2.5", ""))
     assert bench.misses(peer(good), 4000) == []
-    lazy = bench.Run(tokens=2000, cut=True, ms=50.0, shown=judge(truth, "TX1\ncart mean 2.5", ""))
+    lazy = bench.Run(tokens=2000, cut=True, cpu_ms=50.0, shown=judge(truth, "TX1\ncart mean 2.5", ""))
     assert bench.misses(peer(lazy), 4000) == ["2,000 tokens unused though something is cut"]
 
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+from pathlib import Path
 from typing import Any
 
+import aiokafka.codec
+import cramjam
+import kafka.codec
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.app import Incoming, Poison
+from hyve.errors import HyveError
+from hyve.formats import relations
+from streams import bodies, metrics
+from streams.app import Incoming, Poison, now_ms
 from streams.intake import SOURCE, Intake
+from workers.settings import load
 
 BASE = 1_700_000_000_000_000_000
 
@@ -90,9 +101,19 @@ async def test_an_export_without_records_is_known_and_gives_nothing() -> None:
         (b"", "empty"),
         (b"\xff\x00", "not UTF-8 text: byte 0 is 0xff"),
         (b'{"resourceSpans": [', "not JSON: Expecting value at offset 19"),
-        (b'{"hello": "world"}', "no telemetry format is recognised"),
+        (b'{"a": 1} and more', "not JSON: Expecting value at offset 9"),
         (b"[" * 100_000, "JSON that can't be read"),
-        (b"1" * 5000, "JSON that can't be read"),
+        (b'{"a":' * 300 + b"1" + b"}" * 300, "nested deeper than 200 levels"),
+        (b"1" * 5000, "holds no object"),
+        (b"[1, 2]", "holds no object"),
+        (b"\x1f\x8b\x08rubbish", "compressed body is damaged"),
+        (gzip.compress(b'{"a": 1}')[:-9], "compressed body is damaged: it is cut"),
+        (b"\x28\xb5\x2f\xfdrubbish", "compressed body is damaged"),
+        (
+            zstandard.ZstdCompressor().compress(b"a" * 999 + bytes(range(256)))[:-9],
+            "compressed body is damaged: it is cut",
+        ),
+        (b"\x82SNAPPY\x00" + bytes(8) + b"\x00\x00\x00\x05\xff\xff\xff\xff\xff", "compressed body is damaged"),
     ],
 )
 async def test_what_cannot_be_used_is_poison_and_says_why(value: bytes, says: str) -> None:
@@ -101,10 +122,16 @@ async def test_what_cannot_be_used_is_poison_and_says_why(value: bytes, says: st
 
 
 @given(st.binary(max_size=200) | st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(
-        st.sampled_from(["resourceSpans", "resourceLogs", "scopeSpans", "spans", "resource", "x"]), inner, max_size=3
+        st.sampled_from(
+            ["resourceSpans", "resourceLogs", "scopeSpans", "spans", "resource", "x", "items", "kind", "specversion"]
+        ) | st.sampled_from(
+            ["id", "source", "type", "data", "time", "row", "signal", "traceId", "spanId", "operationName", "name"]
+        ),
+        inner,
+        max_size=5,
     ),
     max_leaves=12,
 ).map(lambda value: json.dumps(value).encode()))  # fmt: skip
@@ -116,3 +143,293 @@ def test_any_bytes_are_records_or_poison(value: bytes) -> None:
     for item in out:
         assert item.topic == "telemetry"
         assert isinstance(json.loads(item.value)["row"], dict)
+
+
+def samples() -> list[tuple[str, Incoming]]:
+    found = []
+    for line in Path(__file__).parents[3].joinpath("tests/producers/samples.ndjson").read_text().splitlines():
+        sample = json.loads(line)
+        key = None if sample["key"] is None else base64.b64decode(sample["key"])
+        headers = {name: value.encode() for name, value in sample["headers"].items()}
+        value = base64.b64decode(sample["value"])
+        found.append((sample["topic"], Incoming(sample["topic"], 0, 4, value, key, sample["timestamp"], headers)))
+    return found
+
+
+def taken(name: str, intake: Intake | None = None) -> list[tuple[str, str]]:
+    """(signal, entity) of all that is made of the samples of a topic."""
+    intake = intake or Intake()
+    out = [item for topic, record in samples() if topic == name for item in intake.normalise(record)]
+    return sorted((json.loads(item.value)["signal"], (item.key or b"").decode()) for item in out)
+
+
+@pytest.mark.parametrize(
+    ("topic", "records"),
+    [
+        ("otlp_proto.logs", [("log", "checkout")] * 2),
+        ("otlp_proto.metrics", [("metric", "checkout")] * 5),
+        (
+            "otlp_proto.traces",
+            [("call", "payments"), *[("span", "checkout")] * 2, ("span_event", "checkout"), ("span_link", "checkout")],
+        ),
+        ("zipkin_json.traces", [("call", "payments"), *[("span", "checkout")] * 2, ("span_event", "checkout")]),
+        (
+            "jaeger_json.traces",
+            [("call", "payments"), *[("span", "checkout")] * 2, ("span_event", "checkout"), ("span_link", "checkout")],
+        ),
+        ("librdkafka.zstd", [("log", "stock")] * 5),
+        ("cloudevents.binary", [("event", "orders")]),
+        ("cloudevents.structured", [("event", "orders")]),
+    ],
+)
+def test_what_real_producers_send_is_taken(topic: str, records: list[tuple[str, str]]) -> None:
+    """The bytes come from an OpenTelemetry Collector, kcat and the CloudEvents SDK (`tests/producers/make.py`)."""
+    assert taken(topic) == records
+
+
+@pytest.mark.parametrize("signal", ["logs", "metrics", "traces"])
+def test_the_collectors_protobuf_and_json_give_the_same_records(signal: str) -> None:
+    proto, text = ([r for t, r in samples() if t == f"otlp_{how}.{signal}"] for how in ("proto", "json"))
+    made = [
+        [(item.key, item.timestamp, json.loads(item.value)) for record in given for item in Intake().normalise(record)]
+        for given in (proto, text)
+    ]
+    assert made[0] == made[1]
+    assert len(made[0]) >= 2
+
+
+def test_both_modes_of_a_cloud_event_give_one_event_with_its_metadata() -> None:
+    binary, structured = (
+        json.loads(Intake().normalise(record)[0].value)
+        for topic, record in samples()
+        if topic.startswith("cloudevents.")
+    )
+    assert binary["row"] == structured["row"]
+    assert binary["time"] == structured["time"] == 1_795_168_800_000_000_000
+    assert binary["row"]["data"] == {"reason": "payments did not answer", "service": "orders"}
+    assert relations([binary])["cloud_events"][0]["type"] == "shop.order.rejected"
+
+
+def one(value: Any, key: bytes | None = None, **headers: str) -> tuple[str, str, int, dict[str, Any]]:
+    """(signal, entity, time in seconds, row) of the one record that a value gives."""
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    record = Incoming(
+        "raw", 0, 0, body, key, 1_700_000_009_000, {k.replace("_", "-"): v.encode() for k, v in headers.items()}
+    )
+    (out,) = Intake().normalise(record)
+    wire = json.loads(out.value)
+    assert out.key == wire["entity"].encode()
+    return wire["signal"], wire["entity"], wire["time"] // 10**9, wire["row"]
+
+
+def test_fluent_bits_kafka_output_is_a_log_record() -> None:
+    pod = {"pod_name": "cart-5d9f7c6b5d-x2x4z", "namespace_name": "shop", "container_name": "cart"}
+    signal, entity, time, row = one(
+        {"@timestamp": 1700000001.5, "log": "ERROR no stock\n", "stream": "stderr", "kubernetes": pod}
+    )
+    assert (signal, entity, time) == ("log", "cart", 1_700_000_001)
+    assert (row["body"], row["severity"]) == ("ERROR no stock", "ERROR")
+
+
+def test_filebeats_kafka_output_is_a_log_record() -> None:
+    signal, entity, time, row = one(
+        {
+            "@timestamp": "2023-11-14T22:13:21.000Z",
+            "@metadata": {"beat": "filebeat", "type": "_doc", "version": "8.15.0"},
+            "message": "disk full",
+            "log": {"level": "error", "file": {"path": "/var/log/stock.log"}},
+            "service": {"name": "stock"},
+            "agent": {"type": "filebeat", "name": "node-1"},
+        }
+    )
+    assert (signal, entity, time, row["severity"]) == ("log", "stock", 1_700_000_001, "ERROR")
+
+
+def test_vectors_logs_and_metrics_are_taken() -> None:
+    log = {"message": "ready", "timestamp": "2023-11-14T22:13:21Z", "source_type": "file", "host": "web-1"}
+    assert one(log)[:3] == ("log", "web-1", 1_700_000_001)
+    metric = {"name": "queue", "namespace": "shop", "kind": "absolute", "gauge": {"value": 7.0}}
+    signal, entity, time, row = one({**metric, "tags": {"service": "cart"}, "timestamp": "2023-11-14T22:13:21Z"})
+    assert (signal, entity, time) == ("metric", "cart", 1_700_000_001)
+    assert (row["name"], row["value"], row["kind"]) == ("shop_queue", 7.0, "gauge")
+
+
+def test_the_prometheus_adapters_samples_are_points() -> None:
+    sample = {"timestamp": "2023-11-14T22:13:21Z", "value": "3.5", "name": "up", "labels": {"job": "cart"}}
+    signal, entity, time, row = one(sample)
+    assert (signal, entity, time, row["value"]) == ("metric", "cart", 1_700_000_001, 3.5)
+
+
+def test_kubernetes_events_are_events_of_the_application() -> None:
+    event = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "name": "cart-5d9f7c6b5d-x2x4z", "namespace": "shop"},
+        "reason": "OOMKilling",
+        "message": "out of memory",
+        "type": "Warning",
+        "lastTimestamp": "2023-11-14T22:13:21Z",
+    }
+    for value in (event, {"type": "ADDED", "object": event}):
+        signal, entity, time, row = one(value)
+        assert (signal, entity, time) == ("event", "cart", 1_700_000_001)
+        read = relations([{"signal": signal, "entity": entity, "time": time, "row": row}])
+        assert [(row["reason"], row["service"]) for row in read["kubernetes_events"]] == [("OOMKilling", "cart")]
+    listed = {"kind": "EventList", "apiVersion": "v1", "items": [event, {**event, "reason": "BackOff"}]}
+    out = Intake().normalise(incoming(json.dumps(listed).encode()))
+    assert [json.loads(item.value)["row"]["reason"] for item in out] == ["OOMKilling", "BackOff"]
+
+
+def test_unknown_json_is_an_event_of_what_it_names_or_of_the_records_key() -> None:
+    """An object of no known format is telemetry all the same, kept as it came."""
+    value = {
+        "what": {"app": "cart", "at": [1, None]},
+        "createdAt": "2023-11-14T22:13:21Z",
+        "n": 12345678901234567890123,
+    }
+    assert one(value) == ("event", "cart", 1_700_000_001, value)
+    assert one({"a": 1}, b"stock")[:3] == ("event", "stock", 1_700_000_009)
+    assert one({"a": 1})[1] == "unknown"
+    digest = b"d7b697e29be92cd6812f24a8c11dacb9"
+    assert one({"a": 1}, digest)[1] == "unknown"
+    assert one({"a": 1}, bytes(range(16)))[1] == "unknown"
+    assert one({"message": "x", "level": "info", "time": 1_700_000_001}, b"stock")[3]["service"] == "stock"
+
+
+def test_nothing_of_a_mixed_list_is_lost() -> None:
+    value = [spans("orders", None, BASE), {"a": 1}, 5, {"time": 1_700_000_001, "level": "info", "msg": "x"}]
+    out = Intake().normalise(incoming(json.dumps(value).encode()))
+    rows = [json.loads(item.value) for item in out]
+    assert [row["signal"] for row in rows] == ["span", "log", "event", "event"]
+    assert [row["row"] for row in rows[2:]] == [{"a": 1}, {"values": [5]}]
+
+
+def test_repeated_keys_and_half_surrogates_reach_the_topic() -> None:
+    body = (
+        b'{"time": 1700000001, "level": "info", "msg": "\\ud83d x", "a": {"k": 1, "k": 2}, "big": 99999999999999999999}'
+    )
+    signal, _, _, row = one(body)
+    assert (signal, row["body"]) == ("log", "? x")
+    assert row["attributes"] == {"a": {"k": 1, "k_2": 2}, "big": 99999999999999999999}
+
+
+def test_documents_one_behind_the_other_are_all_taken() -> None:
+    record = {"time": 1_700_000_001, "level": "info", "msg": "x", "service": "a"}
+    for joint in ("", "\n", "\r\n \t"):
+        body = joint.join(json.dumps({**record, "service": name}) for name in "abc").encode()
+        assert [item.key for item in Intake().normalise(incoming(body))] == [b"a", b"b", b"c"]
+
+
+_LOG = b'{"time": 1700000001, "level": "info", "msg": "x", "service": "cart"}'
+_XERIAL = b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (gzip.compress(_LOG), {}),
+        (gzip.compress(_LOG[:9]) + gzip.compress(_LOG[9:]), {"content_encoding": "gzip"}),
+        (bytes(cramjam.snappy.compress(_LOG)), {}),
+        (bytes(cramjam.snappy.compress_raw(_LOG)), {"Content_Encoding": "snappy"}),
+        (
+            _XERIAL
+            + b"".join(
+                len(block).to_bytes(4, "big") + block
+                for block in (bytes(cramjam.snappy.compress_raw(part)) for part in (_LOG[:20], _LOG[20:]))
+            ),
+            {},
+        ),
+        (zstandard.ZstdCompressor().compress(_LOG), {}),
+    ],
+)
+def test_compressed_bodies_are_unpacked(body: bytes, headers: dict[str, str]) -> None:
+    assert one(body, **headers)[:2] == ("log", "cart")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (gzip.compress(bytes(bodies.LARGEST + 1)), {}),
+        (zstandard.ZstdCompressor().compress(bytes(bodies.LARGEST + 1)), {}),
+        (b"\xff\xff\xff\xff\x0f", {"content-encoding": b"snappy"}),
+        (b"\xff\x06\x00\x00sNaPpY" + bytes(bodies.LARGEST // 24), {}),
+    ],
+)
+def test_a_body_that_unfolds_to_too_much_is_poison(body: bytes, headers: dict[str, bytes]) -> None:
+    with pytest.raises(Poison, match="unfold"):
+        Intake().normalise(Incoming("raw", 0, 0, body, headers=headers))
+
+
+def test_the_setting_says_what_a_topic_holds() -> None:
+    intake = Intake(load(raw_topics="a=otlp_proto, b=json,c=text,d"))
+    proto = next(record.value for topic, record in samples() if topic == "otlp_proto.logs")
+    assert len(intake.normalise(Incoming("a", 0, 0, proto))) == 2
+    assert len(intake.normalise(Incoming("d", 0, 0, proto))) == 2
+    with pytest.raises(Poison, match="no OTLP export request in protobuf"):
+        intake.normalise(Incoming("a", 0, 0, b'{"a": 1}'))
+    with pytest.raises(Poison, match="not JSON"):
+        intake.normalise(Incoming("b", 0, 0, b"disk full"))
+    (out,) = intake.normalise(Incoming("c", 0, 0, b"ERROR disk full\n  at stock", b"stock", 1_700_000_009_000))
+    wire = json.loads(out.value)
+    assert (wire["signal"], wire["entity"], wire["row"]["severity"]) == ("log", "stock", "ERROR")
+    assert wire["row"]["body"] == "ERROR disk full\n  at stock"
+    (point,) = intake.normalise(Incoming("c", 0, 0, b'up{job="cart"} 1 1700000001000\n'))
+    assert (json.loads(point.value)["signal"], point.key) == ("metric", b"cart")
+    with pytest.raises(HyveError, match=r"'a=avro' is not TOPIC=FORMAT, of the formats otlp_proto, json, text"):
+        load(raw_topics="a=avro")
+
+
+def test_a_content_type_says_what_a_body_is() -> None:
+    proto = next(record.value for topic, record in samples() if topic == "otlp_proto.logs")
+    headers = {"content-type": b"application/x-protobuf"}
+    assert len(Intake().normalise(Incoming("raw", 0, 0, proto, headers=headers))) == 2
+    with pytest.raises(Poison, match="no OTLP export"):
+        Intake().normalise(Incoming("raw", 0, 0, b'{"a": 1}', headers=headers))
+    event = {f"ce_{name}": b"1.0" for name in ("id", "source", "type", "specversion")}
+    assert len(Intake().normalise(Incoming("raw", 0, 0, proto, headers={**headers, **event}))) == 2
+
+
+def test_both_clients_read_all_of_kafkas_compressions() -> None:
+    """A producer chooses the codec of its batches; a client without it can't read the topic at all."""
+    for client in (aiokafka.codec, kafka.codec):
+        assert all(getattr(client, f"has_{codec}")() for codec in ("gzip", "snappy", "lz4", "zstd"))
+
+
+def moved(why: str) -> float:
+    return float(metrics.EVENT_TIMES.labels(why)._value.get())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stamp", "why"),
+    [
+        (-601, -601, ""),
+        (600, 600, ""),
+        (601, 0, "ahead"),
+        (-604_801, 0, "behind"),
+        (3e9, 0, "ahead"),
+        (None, 0, "missing"),
+    ],
+)
+def test_times_far_from_the_raw_records_own_are_bounded_and_counted(
+    seconds: float | None, stamp: int, why: str
+) -> None:
+    """Kafka refuses a timestamp of more than an hour ahead; one behind the retention is deleted at once."""
+    before = moved(why) if why else 0.0
+    arrived = 1_700_000_009
+    time = "" if seconds is None else f'"time": {arrived + seconds:.0f}, '
+    body = f'{{{time}"level": "info", "msg": "x", "caller": "c", "@t": null}}'.encode()
+    (out,) = Intake().normalise(Incoming("raw", 0, 0, body, None, arrived * 1000))
+    assert out.timestamp == (arrived + stamp) * 1000
+    if why:
+        assert moved(why) == before + 1
+    if seconds is not None:
+        assert json.loads(out.value)["time"] == (arrived + int(seconds)) * 10**9
+
+
+def test_a_producer_whose_clock_is_ahead_moves_nothing_into_the_future() -> None:
+    ahead = now_ms() + 3_000_000
+    body = json.dumps({"time": ahead / 1000, "level": "info", "msg": "x"}).encode()
+    (out,) = Intake().normalise(Incoming("raw", 0, 0, body, None, ahead))
+    assert out.timestamp is not None
+    assert out.timestamp <= now_ms()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
-from streams.app import Incoming, Outgoing, Poison
+from streams.answered import Answered
+from streams.app import Incoming, Outgoing, Poison, now_ms
 from streams.store import StoreStage
 from workers.kafka import RecordGone
 from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing
@@ -220,3 +222,76 @@ async def test_records_that_cannot_be_decoded_are_poison() -> None:
 def test_outgoing_takes_odd_ids() -> None:
     sent = Outgoing.of("queries", "a\ud800", StoreCommand(request_id="a", hop=1, kind="rules", request=HERE), 2)
     assert (sent.key, sent.partition) == (b"a?", 2)
+
+
+def with_results(pool: Pool, *found: str) -> tuple[StoreStage, list[int]]:
+    """A stage that has just started, beside a results topic that holds `found`; the times it was read from."""
+    reads: list[int] = []
+
+    def read(since: int) -> list[str]:
+        reads.append(since)
+        return list(found)
+
+    return StoreStage(load(), pool, lambda position: b"r", Answered(load(), read)), reads  # type: ignore[arg-type]
+
+
+async def test_what_another_process_has_answered_is_not_answered_again() -> None:
+    """Invariant 8: a worker that was killed after a result and before its commit leaves the records to the next."""
+    pool = Pool()
+    store, reads = with_results(pool, "r")
+    at = now_ms()
+    assert await store.command(replace(command("rules", account=Account(created=at)), timestamp=at)) == []
+    assert await store.request(replace(request(), timestamp=at)) == []
+    assert (pool.prepared, pool.finished) == ([], [])
+    assert reads == [at - 300_000], "results since the request was made, less its deadline"
+
+
+async def test_results_are_read_again_for_older_records_and_after_partitions_moved() -> None:
+    at = now_ms()
+    reads: list[int] = []
+    answered = Answered(load(), lambda since: reads.append(since) or ["a"])  # type: ignore[func-returns-value]
+    assert not await answered.has("r", at)
+    assert await answered.has("a", at + 5)
+    assert reads == [at]
+    await answered.has("r", at - 1)
+    await answered.has("r", 0)
+    assert reads[:2] == [at, at - 1]
+    assert reads[2] >= at - 86_400_000, "a day back at most"
+    answered.moved()
+    await answered.has("r", at)
+    assert reads[3:] == [at]
+
+
+async def test_results_are_read_once_more_where_partitions_move_during_a_read() -> None:
+    found = [["early"], ["early", "late"]]
+
+    def read(since: int) -> list[str]:
+        if len(found) == 2:
+            answered.moved()
+        return found.pop(0)
+
+    answered = Answered(load(), read)
+    assert await answered.has("late", now_ms())
+    assert found == []
+
+
+async def test_results_that_cannot_be_read_are_asked_for_again() -> None:
+    script: list[Exception | list[str]] = [HyveError("no broker"), ["r"]]
+
+    def read(since: int) -> list[str]:
+        outcome = script.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    assert await Answered(load(), read).has("r", now_ms())
+
+
+async def test_a_request_that_failed_after_its_prompt_takes_no_later_answer() -> None:
+    """A second call of the model, made because a worker was killed, must not replace the result that stands."""
+    pool = Pool()
+    store = stage(pool)
+    await store.request(request())
+    pool.raises["finish"] = [HyveError("gone"), HyveError("gone")]
+    assert result(await store.command(command())).status == "failed"
+    assert await store.command(command(text="late")) == []

@@ -48,10 +48,31 @@ def test_the_key_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYVE_LLM_API_KEY", "sk-very-secret")
     settings = load()
     assert settings.llm_api_key.get_secret_value() == "sk-very-secret"
-    assert "secret" not in repr(settings)
-    assert "secret" not in settings.model_dump_json()
+    assert "very-secret" not in repr(settings)
+    assert "very-secret" not in settings.model_dump_json()
 
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(Exception, match="frozen"):
         load().budget = 1  # type: ignore[misc]
+
+
+def test_what_is_masked_is_a_setting() -> None:
+    assert load().redaction == (("secrets",), ())
+    assert load(redact="ips, secrets", redact_keep="password,token").redaction == (
+        ("secrets", "ips"),
+        ("password", "token"),
+    )
+    assert load(redact="none").redaction == ((), ())
+    with pytest.raises(HyveError, match="HYVE_REDACT: 'names' is none of secrets, emails, ips, none"):
+        load(redact="names")
+    with pytest.raises(HyveError, match="HYVE_REDACT_KEEP: 'secrets' is none of password"):
+        load(redact_keep="secrets")
+
+
+def test_raw_topics_may_say_what_they_hold() -> None:
+    settings = load(raw_topics=" otlp_spans=otlp_proto ,logs, plain = text")
+    assert settings.raw == ("otlp_spans", "logs", "plain")
+    assert settings.raw_formats == {"otlp_spans": "otlp_proto", "logs": "", "plain": "text"}
+    with pytest.raises(HyveError, match="HYVE_RAW_TOPICS: 'a=avro' is not TOPIC=FORMAT"):
+        load(raw_topics="a=avro")

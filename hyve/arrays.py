@@ -1,0 +1,54 @@
+"""Python values -> Arrow arrays that hold them exactly, and texts where none does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from hyve.strictjson import Pairs
+
+
+def dump(value: Any) -> str:
+    """Compact ASCII JSON of `value`. Objects with repeated keys keep them all; keys that are no text are written as
+    they are, which is then no JSON but still reads back as a literal."""
+    if isinstance(value, Pairs | dict):
+        pairs = value.items() if isinstance(value, dict) else value
+        return "{" + ",".join(f"{dump(key)}:{dump(item)}" for key, item in pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(dump, value)) + "]"
+    return json.dumps(value)
+
+
+def encodable(text: str) -> str:
+    """`text` with the replacement character in place of lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def array_of(values: list[Any], kinds: set[type]) -> pa.Array[Any] | None:
+    """`values` of one type (None aside) as arrow, or None where arrow can't hold them exactly."""
+    try:
+        if kinds == {int}:
+            try:
+                return pa.array(values, pa.int64())
+            except OverflowError:
+                return (
+                    pa.array(values, pa.decimal128(38, 0))
+                    if all(v is None or abs(v) < 10**38 for v in values)
+                    else None
+                )
+        if kinds <= {str}:
+            return pa.array(values, pa.string())
+        return pa.array(values, pa.bool_() if kinds == {bool} else pa.float64())
+    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
+        return None
+
+
+def list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
+    """Lists of values of one type (None aside) as arrow, or None where arrow can't hold them exactly."""
+    types: dict[type, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    try:
+        return pa.array(values, pa.list_(types[kind]))
+    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
+        return None

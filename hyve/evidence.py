@@ -1,0 +1,166 @@
+"""A model's statements of evidence -> evidence that counts, or the reason why it doesn't.
+
+Rules (code decides, not the prompt):
+- A row that the prompt shows may be named as evidence too, by its table and the `rowid` it is shown with
+  ("spans rowid 17", "spans[17]"): that is the statement which selects it.
+- A statement is run under the guard and tight limits, each one once, and all of them within `SECONDS`.
+- It counts if it reads a table of the request and gives rows that hold a value. `DESCRIBE` and `SUMMARIZE` tell of
+  columns and always give rows: they count for nothing.
+- An aggregate over no rows is no evidence, though it gives a row: `SELECT count(*) FROM spans WHERE false` would
+  support any claim. Each SELECT that aggregates is run once more with `HAVING count(*) > 0`, inside of subqueries
+  and CTEs too; what is left without rows, or with NULL only, does not count. An absence is shown by an aggregate over
+  rows that are there: `count(*) FILTER (WHERE ...)`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from hyve import guard
+from hyve.diagnosis import Evidence
+from hyve.errors import SqlError
+from hyve.sql import Limits, QueryResult
+from hyve.store import Datastore, quote
+
+LIMITS = Limits(rows=20, bytes=64 << 10, seconds=2.0)
+"""Bounds of one statement."""
+
+SECONDS = 10.0
+"""How long all evidence of one answer may run together."""
+
+_ROW = re.compile(
+    r"""(?P<table>\w+|"[^"]+")\s*(?:\[|[.:#]|\s)\s*(?:(?:rowid|row)\s*[=:#]?\s*)?(?P<number>\d{1,12})\]?""", re.I
+)
+_EACH = 8
+_ALL = 40
+
+
+class Resolver:
+    """Runs the statements of one answer. `evidence` holds what counts, `failed` why the others don't, `skipped` how
+    many were not looked at: past the eighth of a claim, or the fortieth of the answer."""
+
+    def __init__(self, store: Datastore) -> None:
+        self._store = store
+        self._tables = {table.name.lower(): table.name for table in store.catalog.tables}
+        self._began = time.perf_counter()
+        self._found: dict[str, Evidence] = {}
+        self.failed: dict[str, str] = {}
+        self.skipped = 0
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What counts, in the order in which it was asked for."""
+        return tuple(self._found.values())
+
+    def ids(self, statements: Sequence[str]) -> tuple[str, ...]:
+        """The ids of those `statements` that count."""
+        self.skipped += len(statements[_EACH:])
+        for statement in statements[:_EACH]:
+            if statement in self._found or statement in self.failed:
+                continue
+            if len(self._found) + len(self.failed) >= _ALL:
+                self.skipped += 1
+                continue
+            if time.perf_counter() - self._began > SECONDS:
+                self.failed[statement] = "the time for evidence was used up"
+                continue
+            try:
+                self._found[statement] = self._run(statement)
+            except SqlError as error:
+                self.failed[statement] = str(error)
+        return tuple(dict.fromkeys(self._found[item].id for item in statements[:_EACH] if item in self._found))
+
+    def _run(self, given: str) -> Evidence:
+        row = _ROW.fullmatch(given.strip())
+        table = row and self._tables.get(row["table"].strip('"').lower())
+        statement = f"SELECT * FROM {quote(table)} WHERE rowid = {row['number']}" if row and table else given
+        tree = guard.tree(statement)
+        if not any(name in self._tables for name in _tables(tree)):
+            raise SqlError("it reads none of the tables")
+        if any(node.get("type") == "SHOW_REF" for node in _nodes(tree)):
+            raise SqlError("it tells of columns, not of values")
+        result = self._store.query(statement, LIMITS)
+        if not result.total_rows:
+            raise SqlError("it returns no rows")
+        if _empty(result):
+            raise SqlError("it returns nothing but NULL")
+        if self._counts_nothing(tree):
+            raise SqlError(
+                "it aggregates no rows; show an absence by count(*) FILTER (WHERE ...) over rows that are there"
+            )
+        return Evidence(f"e{len(self._found) + 1}", statement, result.columns, result.rows, result.total_rows)
+
+    def _counts_nothing(self, tree: dict[str, Any]) -> bool:
+        """Whether nothing is left of the statement once each of its aggregates must have rows. Changes `tree`."""
+        if not sum([_need_rows(node) for node in _nodes(tree)]):
+            return False
+        try:
+            result = self._store.query(guard.untree(tree), LIMITS)
+        except SqlError:  # the statement itself ran; where its stricter form can't (a PIVOT's values), it is believed
+            return False
+        return not result.total_rows or _empty(result)
+
+
+def _empty(result: QueryResult) -> bool:
+    """Whether all rows, none of them cut off, hold nothing but NULL."""
+    return result.total_rows == len(result.rows) and all(value is None for row in result.rows for value in row)
+
+
+def _nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every node of a tree."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _tables(tree: dict[str, Any]) -> Iterator[str]:
+    """Names that the tree reads, of tables or CTEs, those that operators are given too; in lower case."""
+    for node in _nodes(tree):
+        if node.get("type") == "BASE_TABLE":
+            yield str(node.get("table_name", "")).lower()
+        elif node.get("type") == "TABLE_FUNCTION":
+            for argument in (node.get("function") or {}).get("arguments") or ():
+                given = argument.get("expression") or {}
+                literal = given.get("literal")
+                name = literal.get("text") if isinstance(literal, dict) else (given.get("column_names") or [""])[-1]
+                yield str(name).lower()
+
+
+def _need_rows(node: dict[str, Any]) -> bool:
+    """Adds `HAVING count(*) > 0` to a SELECT that aggregates; groups always have rows, so it harms none of them."""
+    having = node.get("having")
+    if node.get("type") != "SELECT_NODE" or not (having or _aggregates(node.get("select_list"))):
+        return False
+    some, both = _conditions()
+    node["having"] = {**both, "children": [having, some]} if having else some
+    return True
+
+
+def _aggregates(expressions: Any) -> bool:
+    """Whether expressions aggregate the rows of their own SELECT."""
+    waiting = [expressions]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict) and value.get("class") != "SUBQUERY":
+            if value.get("class") == "FUNCTION" and str(value.get("function_name", "")).lower() in guard.AGGREGATES:
+                return True
+            waiting.extend(value.values())
+    return False
+
+
+@cache
+def _conditions() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The trees of `count(*) > 0` and of an AND, as this version of DuckDB writes them."""
+    both: dict[str, Any] = guard.tree("SELECT 1 HAVING count(*) > 0 AND true")["node"]["having"]
+    return both["children"][0], both

@@ -1,0 +1,31 @@
+"""LOG_TEMPLATES: what a column of messages says, ids and numbers masked.
+
+`FROM LOG_TEMPLATES('table', 'column', time := 'column', top := 20)` gives a row for each template, the most frequent
+first: how often it comes and its share, the first and last time and row, and the first message of it (300 characters).
+`found` counts all templates; with a large `top`, `ORDER BY count` shows the rare ones. The masks are those of the
+column `template` of `lines`.
+"""
+
+from __future__ import annotations
+
+from hyve.operators import Operator
+from hyve.operators.reading import ROWS, check, column, first_of, times, where
+from hyve.store import MASK
+
+_OWN = ("_row", "_text")
+_MACRO = f"""(tbl, col, time := NULL, top := 20) AS TABLE
+WITH {ROWS}, {check("col", "time")}, _read AS (
+    SELECT row_number() OVER () - 1 AS _row, CAST({column("col")} AS VARCHAR) AS _text, {times("time")}
+    FROM _rows
+), _messages AS (
+    SELECT {", ".join(_OWN)}, {first_of(*_OWN)} AS _time,
+           regexp_replace(_text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS _template
+    FROM _read WHERE {where("_text IS NOT NULL")}
+)
+SELECT _template AS template, count(*) AS count, round(count(*) / sum(count(*)) OVER (), 4) AS share,
+       make_timestamp_ns(min(_time)) AS first_time, make_timestamp_ns(max(_time)) AS last_time,
+       min(_row) AS first_row, max(_row) AS last_row, left(arg_min(_text, _row), 300) AS example,
+       count(*) OVER () AS found
+FROM _messages GROUP BY _template ORDER BY count(*) DESC, min(_row) LIMIT CAST(top AS BIGINT)"""
+
+OPERATOR = Operator("LOG_TEMPLATES", "LOG_TEMPLATES('table', 'column')", "", _MACRO)

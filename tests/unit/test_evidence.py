@@ -1,0 +1,140 @@
+"""What counts as evidence and what doesn't, over a real store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from hyve import guard, stages
+from hyve.evidence import Resolver
+from hyve.store import Datastore
+
+ROWS = [
+    {"service": "cart" if i % 3 else "ledger", "ms": 10 if i % 3 else 900, "note": None if i else "x", "n": i}
+    for i in range(300)
+]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Datastore]:
+    with stages.load((stages.Payload("rows", json.dumps(ROWS)),)) as store:
+        yield store
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "records[3]",
+        "records rowid 3",
+        "records rowid=3",
+        "Records row 3",
+        '"records" rowid = 3',
+        "records:3",
+        "records#3",
+    ],
+)
+def test_a_row_that_is_shown_is_evidence_by_its_rowid(store: Datastore, named: str) -> None:
+    resolver = Resolver(store)
+    assert resolver.ids([named]) == ("e1",)
+    (found,) = resolver.evidence
+    assert found.sql == "SELECT * FROM records WHERE rowid = 3"
+    assert dict(zip(found.columns, found.rows[0], strict=True))["n"] == 3
+
+
+@pytest.mark.parametrize("named", ["records[300]", "nowhere[3]", "records[3] OR 1=1", "records", "records[-1]"])
+def test_a_row_that_is_not_there_is_none(store: Datastore, named: str) -> None:
+    resolver = Resolver(store)
+    assert resolver.ids([named]) == ()
+    assert named in resolver.failed
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM records WHERE ms > 100",
+        "SELECT count(*) FROM records",
+        "SELECT count(*) AS n FROM records WHERE service = 'ledger';",
+        "SELECT count(*) FILTER (WHERE service = 'ghost') FROM records",
+        "SELECT service, count(*) FROM records GROUP BY service HAVING count(*) > 150",
+        "SELECT service, avg(ms) FROM records GROUP BY ALL",
+        "SELECT avg(ms) - min(ms) AS spread FROM records",
+        "WITH slow AS (SELECT * FROM records WHERE ms > 100) SELECT count(*) FROM slow",
+        "SELECT * FROM (SELECT service, max(ms) AS worst FROM records GROUP BY 1) WHERE worst > 100",
+        "SELECT sum(count(*)) OVER () FROM records",
+        "SELECT (SELECT count(*) FROM records WHERE ms > 100) AS slow",
+        "SELECT r.service FROM records r JOIN (SELECT max(ms) AS top FROM records) t ON r.ms = t.top",
+        "PIVOT records ON service USING count(*)",
+        "FROM records",
+        "SELECT max(n) FROM records HAVING max(n) > 10",
+    ],
+)
+def test_rows_of_the_request_count(statement: str, store: Datastore) -> None:
+    resolver = Resolver(store)
+    assert resolver.ids([statement]) == ("e1",)
+    assert resolver.failed == {}
+    evidence = resolver.evidence[0]
+    assert evidence.sql == statement
+    again = store.query(statement)
+    assert evidence.total_rows == again.total_rows > 0
+    assert len(evidence.rows) == min(20, again.total_rows)
+    assert all(row in again.rows for row in evidence.rows)
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("SELECT * FROM records WHERE ms > 5000", "returns no rows"),
+        ("SELECT count(*) FROM records WHERE false", "aggregates no rows"),
+        ("SELECT count(*) FROM records WHERE service = 'ghost'", "aggregates no rows"),
+        ("SELECT count(*) AS n, max(ms) FROM records WHERE ms > 5000", "aggregates no rows"),
+        ("SELECT sum(ms) FROM records WHERE ms > 5000", "nothing but NULL"),
+        ("SELECT coalesce(sum(ms), 7) FROM records WHERE ms > 5000", "aggregates no rows"),
+        ("SELECT 'down' AS status, count(*) FROM records WHERE ms > 5000", "aggregates no rows"),
+        ("SELECT * FROM (SELECT count(*) AS n FROM records WHERE ms > 5000)", "aggregates no rows"),
+        ("WITH c AS (SELECT count(*) AS n FROM records WHERE ms > 5000) SELECT n + 1 FROM c", "aggregates no rows"),
+        ("SELECT (SELECT count(*) FROM records WHERE ms > 5000) AS n", "aggregates no rows"),
+        ("SELECT count(*) FROM (SELECT service FROM records WHERE ms > 5000 GROUP BY service)", "aggregates no rows"),
+        ("SELECT sum(count(*)) OVER () FROM records WHERE ms > 5000", "aggregates no rows"),
+        ("SELECT count(*) FROM records WHERE ms > 5000 HAVING count(*) = 0", "aggregates no rows"),
+        ("SELECT 1 FROM records WHERE ms > 5000 HAVING true", "aggregates no rows"),
+        ("SELECT note FROM records WHERE n BETWEEN 1 AND 9", "nothing but NULL"),
+        ("SELECT 1", "reads none of the tables"),
+        ("SELECT 'records' AS proof -- FROM records", "reads none of the tables"),
+        ("VALUES (1)", "reads none of the tables"),
+        ("SELECT * FROM range(3)", "reads none of the tables"),
+        ("DESCRIBE records", "tells of columns"),
+        ("SUMMARIZE records", "tells of columns"),
+        ("SELECT * FROM ghost", "no table 'ghost'|reads none of the tables"),
+        ("SELECT ghost FROM records", "ghost"),
+        ("DROP TABLE records", "DROP is not allowed"),
+        ("nonsense", "syntax error"),
+        ("", "empty"),
+        ("SELECT " + "(" * 900 + "1" + ")" * 900 + " FROM records", "nested|parse"),
+    ],
+)
+def test_what_proves_nothing_does_not_count(statement: str, why: str, store: Datastore) -> None:
+    resolver = Resolver(store)
+    assert resolver.ids([statement]) == ()
+    assert resolver.evidence == ()
+    assert any(part in resolver.failed[statement] for part in why.split("|"))
+
+
+def test_each_statement_runs_once_and_few_of_them(store: Datastore) -> None:
+    resolver = Resolver(store)
+    statements = [f"SELECT {i} AS k, service FROM records" for i in range(60)]
+    assert resolver.ids(statements) == tuple(f"e{i}" for i in range(1, 9))
+    assert resolver.skipped == 52
+    for i in range(0, 60, 8):
+        resolver.ids(statements[i : i + 8])
+    assert len(resolver.evidence) == 40
+    assert resolver.skipped == 52 + 20
+    assert resolver.ids(statements[:2]) == ("e1", "e2")
+
+
+def test_the_known_aggregates_are_those_of_duckdb() -> None:
+    rows = duckdb.connect().execute("SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
+    allowed = {row[0] for row in rows.fetchall()} & guard._FUNCTIONS
+    assert allowed <= guard.AGGREGATES

@@ -1,0 +1,281 @@
+"""Secrets are masked before a model sees them, and come back: text, SQL, answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from hyve.errors import InputError
+from hyve.masked import mask_column
+from hyve.redact import Redactor
+
+SECRET = "Zx9-qT7wLk2"
+
+# What stands around a secret in real data, and what of it is masked.
+TOLD = [
+    "login failed user=bob password={} host=x",
+    "password: {}",
+    "PASSWORD => {}",
+    '{{"user": "a", "password": "{}", "n": 1}}',
+    "{{'user': 'a', 'passwd': '{}'}}",
+    '{{"log": "{{\\"user\\": \\"a\\", \\"password\\": \\"{}\\"}}"}}',
+    '{{"log": "{{\\"log\\": \\"{{\\\\\\"secret\\\\\\": \\\\\\"{}\\\\\\"}}\\"}}"}}',
+    '{{"password": "{}',
+    "DB_PASSWORD={}",
+    "export API_KEY={}",
+    "x-api-key: {}",
+    '"client_secret":"{}"',
+    "Authorization: Bearer {}",
+    "authorization=Basic {}",
+    '{{"authorization": "token {}"}}',
+    "Cookie: a=b; session={}; c=d",
+    '"set-cookie": "sid={}; HttpOnly"',
+    "access_token={}&state=1",
+    "GET /x?sig={} HTTP/1.1 token={}",
+    "postgres://svc:{}@db.internal:5432/orders",
+    "amqp://:{}@mq/v",
+    "Server=db;User Id=sa;Password={};Encrypt=true",
+    "DefaultEndpointsProtocol=https;AccountKey={};EndpointSuffix=x",
+    '{{"name": "DB_PASSWORD", "value": "{}"}}',
+    '{{"key": "db.password", "value": {{"stringValue": "{}"}}}}',
+    "mysql -u root --password {} -h x",
+    "curl -u bob:{} http://x/",
+    "<db><password>{}</password></db>",
+    "https://hooks.slack.com/services/T0/{}",
+]
+FORMS = [
+    "AKIAIOSFODNN7EXAMPLQ",
+    "AIzaSyA-1234567890abcdefghijklmnopqrstuv",
+    "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "github_pat_11ABCDEFG0abcdefghijklmnop",
+    "glpat-abcdefghij1234567890",
+    "xoxb-123456789012-abcdefghijkl",
+    "SG.abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789",
+    "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+    "hvs.abcdefghijklmnopqrstuvwx",
+    "sk_live_abcdefghijklmnop",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nab+/c==\n-----END RSA PRIVATE KEY-----",
+    "-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXktdjEA\\n-----END OPENSSH PRIVATE KEY-----",
+]
+HARMLESS = [
+    "total tokens: 512, token=5, max_tokens=100",
+    "password is wrong; basic authentication failed; bearer of bad news",
+    '{"secretName": "db-creds", "tokenizer": "o200k", "password": null, "passed": true, "api_key_id": "k1"}',
+    "key=orders keyspace=shop trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
+    "http://shop.example:8080/a?b=c user@host",
+    "password=*** secret=<redacted> token=${TOKEN} pwd=[FILTERED]",
+    "commit 6f8a992c4e5d at 10.0.0.1, mail bob@example.org",
+    '{"credentials": {"user": "bob"}, "cookies": [1], "cookie": [{"n": 1}], "session_id": 5}',
+    "compass=n passenger=3 bypass: on",
+]
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_a_secret_that_is_told_by_what_stands_at_it_is_masked(text: str) -> None:
+    redactor = Redactor()
+    given_ = text.replace("{{", "{").replace("}}", "}").replace("{}", SECRET)
+    shown = redactor.mask(given_)
+    assert SECRET not in shown
+    assert redactor.unmask(shown) == given_
+
+
+@pytest.mark.parametrize("secret", FORMS)
+def test_a_secret_of_a_known_form_is_masked_wherever_it_stands(secret: str) -> None:
+    for text in (secret, f"pushed with {secret}, then failed", json.dumps({"note": f"x {secret}"}), f"({secret})"):
+        redactor = Redactor()
+        shown = redactor.mask(text)
+        body = max(re.findall(r"[\w+/=-]+", secret), key=len)
+        assert body not in shown
+        assert redactor.unmask(shown) == text
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert Redactor().mask(text) == text
+
+
+def test_a_secret_has_one_placeholder_and_is_masked_without_its_name() -> None:
+    redactor = Redactor()
+    shown = redactor.mask_all([f"retry with {SECRET}", f"password={SECRET}", "password=other-1 secret=other-1"])
+    assert shown == ["retry with <password_1>", "password=<password_1>", "password=<password_2> secret=<password_2>"]
+
+
+def test_pieces_of_a_secret_that_templates_of_lines_take_apart_are_masked() -> None:
+    redactor = Redactor()
+    redactor.mask("password=Zx9abcd-horse!battery77")
+    assert "Zx9abcd" not in redactor.mask("variables: [Zx9abcd, battery77]")
+
+
+def test_a_plain_word_is_masked_where_it_is_told_only() -> None:
+    redactor = Redactor()
+    assert redactor.mask("password=admin and admin") == "password=<password_1> and admin"
+
+
+def test_text_that_looks_like_a_placeholder_comes_back_as_it_was() -> None:
+    redactor = Redactor()
+    text = f"<password_1> <PASSWORD_2> password={SECRET} ://<email_1>:pw-9@h <literal_1>"
+    shown = redactor.mask(text)
+    assert redactor.unmask(shown) == text
+    assert "<literal_" in shown
+
+
+_near = st.one_of(
+    st.sampled_from(
+        [*FORMS, "<password_1>", "<literal_2>", "<", "_1>", "<key_", "password", "=", ":", '"', "\\", "'", "\n"]
+    ),
+    st.sampled_from(
+        ["://", "a:b@c", "a@b.org", "10.1.2.3", "::1", "token", "bearer ", "secret", "İ", "ß", "Kelvin K", " "]
+    ),
+    st.text(max_size=6),
+    st.sampled_from(TOLD).map(lambda text: text.replace("{}", SECRET)),
+)
+
+
+@given(st.lists(_near, max_size=8).map("".join), st.sets(st.sampled_from(["secrets", "emails", "ips"])))
+@example("password=password_1x9 <password_1>", {"secrets"})
+@example("<email_a@b.org_1>", {"secrets", "emails"})
+def test_what_is_masked_comes_back(text: str, kinds: set[str]) -> None:
+    """unmask(mask(x)) == x, for any text, also one that holds placeholders."""
+    redactor = Redactor(kinds)
+    first = redactor.mask(text)
+    assert redactor.unmask(first) == text
+    assert redactor.unmask(redactor.mask(text)) == text  # and once more, when its secrets are known
+
+
+_secret = st.text(string.ascii_letters + string.digits + "-_.~!$*^%", min_size=8, max_size=40).filter(
+    lambda text: any(c.isdigit() for c in text) and any(c.isalpha() for c in text) and re.fullmatch(r"\w.*\w", text)
+)
+
+
+@settings(max_examples=400)
+@given(_secret, st.sampled_from(TOLD[:-1]), st.sampled_from(HARMLESS))
+def test_no_secret_is_left_in_the_text(secret: str, text: str, around: str) -> None:
+    redactor = Redactor()
+    told = text.replace("{{", "{").replace("}}", "}").replace("{}", secret)
+    assert secret not in redactor.mask(f"{around}\n{told}\nagain {secret}\n{around}").replace(around, "")
+
+
+_values = st.recursive(
+    st.none() | st.integers() | st.booleans() | _near,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "password", "key", "value", "api_key", "<token_1>"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def spelled(value: Any, name: str = "") -> Any:
+    """The value with numbers under a password's name as text: a placeholder is one."""
+    if isinstance(value, dict):
+        return {key: spelled(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [spelled(inner, name) for inner in value]
+    return str(value) if type(value) is int else value
+
+
+@given(_values)
+def test_values_come_back(value: Any) -> None:
+    redactor = Redactor(["secrets", "emails"])
+    assert spelled(redactor.unmask_value(redactor.mask_value(value))) == spelled(value)
+
+
+def test_fields_and_columns_are_known_by_their_names() -> None:
+    redactor = Redactor()
+    shown = redactor.mask_value(
+        {"dbPassword": "short", "nested": {"api_key": ["k1", "k2"]}, "pin": {"password": 1234}, "user": "bob", "n": 5}
+    )
+    assert shown == {
+        "dbPassword": "<password_1>",
+        "nested": {"api_key": ["<key_2>", "<key_3>"]},
+        "pin": {"password": "<password_4>"},
+        "user": "bob",
+        "n": 5,
+    }
+    pairs = [{"name": "DB_PASSWORD", "value": "p w"}, {"key": "auth.token", "value": {"stringValue": "t"}}]
+    assert redactor.mask_value(pairs) == [
+        {"name": "DB_PASSWORD", "value": "<password_5>"},
+        {"key": "auth.token", "value": {"stringValue": "<token_6>"}},
+    ]
+    for name in ("password", "userPassword", "http.headers.authorization", "X-Api-Key", "sessionId"):
+        assert redactor.label(name)
+    for name in ("token_type", "max_tokens", "secretName", "key", "message", "passenger", "compass", "design", ""):
+        assert not redactor.label(name)
+
+
+def test_columns_are_masked_as_values_are() -> None:
+    redactor = Redactor()
+    column = pa.array(["hello", None, f"password={SECRET}", "hello"])
+    masked = mask_column(redactor, "message", column)
+    assert masked is not None
+    assert masked.to_pylist() == ["hello", None, "password=<password_1>", "hello"]
+    assert mask_column(redactor, "message", pa.array(["a", "b"])) is None
+    secret = mask_column(redactor, "db_password", pa.array(["a1", None, "a1", "b2", ""]))
+    assert secret is not None
+    assert secret.to_pylist()[1:] == [None, secret[0].as_py(), secret[3].as_py(), ""]
+    assert "a1" not in secret.to_pylist()
+    numbers = mask_column(redactor, "password", pa.array([1234, None]))
+    assert numbers is not None
+    assert numbers.to_pylist() == [None, None]
+    assert mask_column(redactor, "message", pa.array([1, 2])) is None
+
+
+def test_emails_and_addresses_are_masked_by_setting() -> None:
+    text = "bob@example.org from 10.0.0.1 and 2001:db8::1, version 1.2.3.4.5, at 10:20:30, bob@example.org"
+    assert Redactor().mask(text) == text
+    redactor = Redactor(["emails", "ips"])
+    assert redactor.mask(text) == "<email_1> from <ip_2> and <ip_3>, version 1.2.3.4.5, at 10:20:30, <email_1>"
+    with pytest.raises(InputError, match="'names' can't be masked: there are secrets, emails, ips"):
+        Redactor(["names"])
+
+
+@pytest.mark.parametrize(
+    ("secret", "statement", "runs"),
+    [
+        ("hunter2!", "SELECT * FROM t WHERE p = '{}'", "SELECT * FROM t WHERE p = 'hunter2!'"),
+        ("it's-9", "SELECT 1 FROM t WHERE p = '{}'", "SELECT 1 FROM t WHERE p = 'it''s-9'"),
+        ("a\"b-9", 'SELECT "{}" FROM t', 'SELECT "a""b-9" FROM t'),
+        ("h-2", "SELECT 1 WHERE p = {} AND q LIKE '%{}%'", "SELECT 1 WHERE p = 'h-2' AND q LIKE '%h-2%'"),
+        ("x'); DROP", "SELECT '{}'", "SELECT 'x''); DROP'"),
+    ],
+)  # fmt: skip
+def test_the_sql_of_a_model_is_unmasked_within_its_quotes(secret: str, statement: str, runs: str) -> None:
+    redactor = Redactor()
+    placeholder = redactor.mask_value(secret, "password")
+    assert redactor.unmask_sql(statement.replace("{}", placeholder)) == runs
+    assert redactor.unmask_sql("SELECT 1 WHERE a < b AND '<password_77>' > ''") == (
+        "SELECT 1 WHERE a < b AND '<password_77>' > ''"
+    )
+
+
+def test_kinds_that_stay_masked_in_answers() -> None:
+    @dataclass(frozen=True)
+    class Answer:
+        text: str
+        claims: tuple[str, ...]
+        share: float
+
+    redactor = Redactor(["secrets", "emails"], keep=["password"])
+    shown = redactor.mask("password=hunter2! of bob@example.org")
+    assert shown == "password=<password_1> of <email_3>"
+    answer = Answer(f"seen: {shown}", (shown,), 0.5)
+    assert redactor.unmask_value(answer, keep=True) == Answer(
+        "seen: password=<password_1> of bob@example.org", ("password=<password_1> of bob@example.org",), 0.5
+    )
+    assert redactor.unmask(shown) == "password=hunter2! of bob@example.org"
+
+
+def test_case_and_unknown_placeholders() -> None:
+    redactor = Redactor()
+    redactor.mask("password=hunter2!")
+    assert redactor.unmask("<PASSWORD_1> <password_9> <b> <key_1>") == "hunter2! <password_9> <b> <key_1>"

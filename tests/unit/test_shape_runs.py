@@ -1,0 +1,403 @@
+"""A very long list is read in runs, and comes out as if it had been read at once (H9-H13, H21-H23; invariant 1)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hyve
+from hyve import strictjson
+from hyve.formats.by_runs import Inseparable, find_runs
+from hyve.formats.telemetry import find
+from hyve.gather import gather
+from hyve.runs import Runs
+from hyve.shape import TableData, Unsettled, shred
+from hyve.strictjson import Ahead
+from tests.fuzz.target import same
+from tests.unit.test_lossless import scalars, values, written
+
+
+@contextmanager
+def in_runs(size: int = 1) -> Iterator[None]:
+    """Reads every list that begins with an object in runs of some `size` characters, however short it is."""
+    kept = strictjson.LONG, strictjson.RUN, strictjson._PIECE, strictjson._AROUND
+    strictjson.LONG, strictjson.RUN, strictjson._PIECE, strictjson._AROUND = 0, size, 1, 1
+    try:
+        yield
+    finally:
+        strictjson.LONG, strictjson.RUN, strictjson._PIECE, strictjson._AROUND = kept
+
+
+def described(data: TableData) -> Any:
+    """All that a table and those below it hold."""
+    columns = []
+    for path, column in data.columns.items():
+        assert column.array is not None
+        kind = column.array.type
+        plain: Any = column.array.cast(pa.string()) if pa.types.is_timestamp(kind) else column.array
+        columns.append((path, str(kind), repr(plain.to_pylist()), column.derived, column.exact))
+    return (
+        (data.path, data.rows, data.derived, data.lists, data.keys),
+        (data.parents.tolist(), data.series.tolist(), data.positions.tolist()),
+        data.signatures,
+        columns,
+        [described(child) for child in data.children.values()],
+    )
+
+
+def gathered(text: str) -> Any:
+    """All tables of a text, and what was done to read them."""
+    relations, roots, flags = gather([hyve.parse(text)])
+    told = [(root.name, list(root.layout), root.source, described(root.data)) for root in (*relations, *roots)]
+    return told, flags
+
+
+def stored(text: str) -> Any:
+    """Every table of a text's store with its catalog entry and all of its rows, the parts read back, and the flags."""
+    with hyve.Datastore.from_text(text) as store:
+        tables = []
+        for table in store.catalog.tables:
+            name = '"' + table.name.replace('"', '""') + '"'
+            tables.append((table, [repr(row) for row in store.fetch(f"SELECT * FROM {name} ORDER BY rowid")]))
+        return tables, [store.reconstruct(i) for i in range(len(store.sources[0].syntaxes))], store.flags
+
+
+def check(text: str, size: int = 1, look: Callable[[str], Any] = gathered) -> None:
+    """A text gives the same in both ways."""
+    with in_runs(size):
+        parts = hyve.parse(text).parts
+        assert all(part.ahead is not None for part in parts)
+        read, found = [part.value for part in parts], look(text)
+    whole = hyve.parse(text).parts
+    assert all(part.ahead is None for part in whole)
+    assert same(read, [part.value for part in whole])
+    assert [(part.span, part.flags) for part in parts] == [(part.span, part.flags) for part in whole]
+    assert repr(found) == repr(look(text))
+
+
+def around(records: list[Any], place: int) -> Any:
+    return (
+        records,
+        {"kind": "List", "items": records, "n": [1, 2]},
+        {"status": {"a": 1}, "data": {"of": "x", "result": records, "notes": [{"n": 1}]}, "more": [{"id": 1}]},
+    )[place]
+
+
+small = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.5, 1 << 60, 10**40, "x", "7", "[1]", '{"a": 1}'])
+)
+lists = st.lists(small, max_size=3) | st.just([1] * 10) | st.just(["a"] * 70)
+some = small | lists | st.dictionaries(st.sampled_from(["a", "b", "1", "22"]), small | lists, max_size=3)
+records = st.fixed_dictionaries(
+    {"id": scalars | small},
+    optional={
+        "a": some,
+        "b": some,
+        "c": st.lists(st.dictionaries(st.sampled_from("pq"), some, max_size=2), max_size=2),
+    },
+)
+any_records = st.fixed_dictionaries({"id": small}, optional={"x": values, "y": scalars})
+
+
+def with_id_first(record: dict[str, Any]) -> dict[str, Any]:
+    return {"@id": record["id"], **record}  # cuts are looked for before the key that the first record begins with
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists((records | any_records).map(with_id_first), min_size=2, max_size=7),
+    st.integers(0, 2),
+    st.sampled_from([1, 60]),
+)
+def test_any_records(found: list[Any], place: int, size: int) -> None:
+    check(written(around(found, place)), size)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists((records | any_records).map(with_id_first), min_size=2, max_size=7), st.integers(0, 2))
+def test_any_store(found: list[Any], place: int) -> None:
+    """Invariant 1, with tables, catalog and flags."""
+    text = written(around(found, place))
+    check(text, look=stored)
+    with in_runs(), hyve.Datastore.from_text(text) as store:
+        assert same(store.reconstruct(0), hyve.parse(text).parts[0].value)
+
+
+DISAGREEMENTS: dict[str, list[Any]] = {
+    "integers, then fractions": [{"v": 1}, {"v": 2}, {"v": 0.5}],
+    "integers that a double rounds, then fractions": [{"v": (1 << 53) + 1}, {"v": 0.5}],
+    "numbers, then text": [{"v": 1}, {"v": 0.5}, {"v": "x"}, {"v": True}],
+    "integers of any size": [{"v": 1}, {"v": 1 << 70}, {"v": 3}],
+    "integers beyond decimals": [{"v": 1}, {"v": 10**40}, {"v": None}],
+    "nulls, then values": [{"v": None}, {"v": None}, {"v": "2026-01-01T00:00:00Z"}, {"v": 4}],
+    "nulls, then objects": [{"v": None}, {"v": {"a": 1}}, {"v": None}],
+    "nulls, then lists": [{"v": None}, {"v": [1]}, {"v": None}],
+    "lists of one type, then of two": [{"v": [1]}, {"v": [1, "x"]}],
+    "lists of fixed length, then of others": [{"v": [1, "x"]}, {"v": [2, "y"]}, {"v": [1]}],
+    "empty lists, then lists": [{"v": []}, {"v": [None]}, {"v": [1, 2]}],
+    "empty lists, then lists of objects": [{"v": []}, {"v": [{"a": 1}]}],
+    "short lists, then a long one": [{"v": [1]}, {"v": [1] * 80}],
+    "lists, then text": [{"v": [1, 2]}, {"v": "x"}],
+    "lists that a column refuses": [{"v": [1]}, {"v": [1 << 70]}, {"v": ["\ud800"]}],
+    "keys that are data": [{"v": {"1": 1}}, {"v": {"a": 2}}, {"v": {"2": 1}}],
+    "maps of records": [{"v": {f"n{i}": {"x": i, "y": i, "z": i} for i in range(n)}} for n in (1, 2, 3)],
+    "lists side by side": [{"v": {"t": [1] * n, "u": [2.5] * n, "w": [0] * m}} for n, m in ((3, 3), (20, 20), (20, 5))],
+    "lists side by side, not always": [{"v": {"t": [1] * 20, "u": [2] * 20}}, {"v": {"t": [1] * 20}}],
+    "keys that come late": [{"a": {}, "z": 1}, {"a": {"x": {"y": 1}}, "z": 2}, {"b": 1, "a": {"w": 3}}],
+    "text that holds records": [{"v": "[no"}, {"v": '{"a": 1}'}, {"v": '{"a": [1], "b": "2"}'}],
+    "half surrogates": [{"v": "a"}, {"v": "\ud83d"}, {"v": "b"}],
+    "no list has items": [{"v": [[]]}, {"v": [[], []]}, {"v": [[{"a": 1}]]}],
+}
+
+
+@pytest.mark.parametrize("found", DISAGREEMENTS.values(), ids=DISAGREEMENTS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("back", [False, True], ids=["", "backwards"])
+def test_runs_that_ask_for_different_columns(
+    found: list[Any], place: int, back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read again in runs, and never as a whole."""
+    text = json.dumps(around([{"@id": i, **record} for i, record in enumerate(found[::-1] if back else found)], place))
+    with in_runs(), monkeypatch.context() as patch:
+        patch.setattr("hyve.gather.shred", None)
+        gathered(text)
+    check(text)
+    check(text, look=stored)
+
+
+def test_records_and_other_items() -> None:
+    """What follows the records of a list may be anything."""
+    for rest in ([3, None, "x"], [[1], [2, "x"]], [None], [{"other": 1}, 2.5]):
+        for place in range(3):
+            check(json.dumps(around([{"@id": 1, "a": "7"}, {"@id": 2}, *rest], place)))
+
+
+line_ends = st.sampled_from(["\n", "\r\n", "\n\n  "])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(records | any_records, line_ends), min_size=2, max_size=7), st.sampled_from([1, 60]))
+def test_any_lines(found: list[tuple[Any, str]], size: int) -> None:
+    """NDJSON: each line is a part."""
+    check("".join(written(record) + end for record, end in found), size)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(records | any_records, line_ends), min_size=2, max_size=5))
+def test_any_store_of_lines(found: list[tuple[Any, str]]) -> None:
+    """Invariant 1 for each part."""
+    check("".join(written(record) + end for record, end in found), look=stored)
+
+
+@pytest.mark.parametrize("found", DISAGREEMENTS.values(), ids=DISAGREEMENTS)
+def test_lines_that_ask_for_different_columns(found: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n".join(map(json.dumps, found))
+    with in_runs(), monkeypatch.context() as patch:
+        patch.setattr("hyve.gather.shred", None)
+        gathered(text)
+    check(text)
+
+
+def test_objects_within_that_begin_like_the_records() -> None:
+    """They are no places to cut at."""
+    found = [{"id": i, "of": [{"id": j, "of": []} for j in range(i % 4)]} for i in range(12)]
+    with in_runs():
+        ahead = hyve.parse(json.dumps(found)).parts[0].ahead
+        assert ahead is not None
+        assert len(list(ahead.runs())) == 12
+    check(json.dumps(found))
+
+
+def test_lines_of_lists_are_read_at_once() -> None:
+    """They may go to other tables than the objects do."""
+    for text in ('{"a": 1}\n[{"a": 2}]\n{"a": 3}\n', '{"a": 1}\n\n{"a": 2}\n["x", 1]\n'):
+        wanted = gathered(text)
+        with in_runs():
+            assert all(part.ahead is None for part in hyve.parse(text).parts)
+            assert repr(gathered(text)) == repr(wanted)
+
+
+def add_all(runs: Runs, found: list[Any]) -> None:
+    for item in found:
+        runs.add([item])
+
+
+def test_what_runs_cannot_tell_is_read_at_once() -> None:
+    """Keys of which only all records together say whether they are columns; the limits on tables and columns."""
+    wide = [{"@id": i, **{f"k{i * 40 + j}": j for j in range(40)}} for i in range(12)]
+    nested = [{"@id": i, "v": {f"l{i}_{j}": [{"a": 1}] for j in range(30)}} for i in range(12)]
+    several = {f"n{i}": [{"@id": i, "a": 1, "b": 2}, {"@id": i, "a": 1, "b": 2}] for i in range(4)}
+    for value in (wide, nested, several):
+        check(json.dumps(value))
+    runs = Runs()
+    with pytest.raises(Unsettled):
+        add_all(runs, wide)
+
+
+def test_runs_of_a_table_are_the_table() -> None:
+    """Also of a table of rows that are no objects, and of one run."""
+    for found in ([[1, 2], [3, 4], [5]], [1, 2.5, None, "x"], [{"a": 1}], [[{"a": i}] for i in range(5)]):
+        runs = Runs()
+        made = None
+        while made is None:
+            add_all(runs, found)
+            made = runs.table()
+        assert described(made) == described(shred(found))
+
+
+SPAN = {"traceId": "ab" * 16, "spanId": "cd" * 8, "name": "GET", "startTimeUnixNano": "1772323200000000000"}
+EVENT = {"name": "exception", "timeUnixNano": "1772323200000000000", "attributes": []}
+SERVICE = {"attributes": [{"key": "service.name", "value": {"stringValue": "cart"}}]}
+POD = {
+    "kind": "Pod",
+    "metadata": {"name": "cart-1"},
+    "status": {"phase": "Running", "containerStatuses": [{"name": "c"}]},
+}
+AWS = {"eventID": "1", "eventTime": "2026-03-01T00:00:00Z", "eventName": "Run", "eventSource": "ec2"}
+ALERT = {"labels": {"alertname": "Slow"}, "startsAt": "2026-03-01T00:00:00Z"}
+SERIES = {"metric": {"__name__": "up", "job": "a"}, "values": [[1772323200, "1"], [1772323260, "0"]]}
+ENTRY = {"logName": "a", "textPayload": "x", "timestamp": "2026-03-01T00:00:00Z"}
+ZIPKIN = {"traceId": "ab" * 8, "id": "cd" * 8, "name": "get", "timestamp": 1772323200000000, "duration": 5}
+JAEGER = {"traceID": "1", "spanID": "2", "operationName": "x", "startTime": 1772323200000000, "duration": 7}
+POINT = {"interval": {"endTime": "2026-03-01T00:00:00Z"}, "value": {"doubleValue": 1}}
+LOG = {"@timestamp": "2026-03-01T00:00:00Z", "message": "x", "log.level": "info"}
+
+
+def spans(*found: dict[str, Any]) -> dict[str, Any]:
+    return {"resource": SERVICE, "scopeSpans": [{"scope": {}, "spans": list(found)}]}
+
+
+FORMATS: dict[str, tuple[bool, Any]] = {
+    "OTLP": (True, {"resourceSpans": [spans(SPAN), spans({**SPAN, "events": [EVENT]}), spans(SPAN)]}),
+    "OTLP of two signals": (
+        True,
+        {
+            "resourceSpans": [spans(SPAN), spans(SPAN)],
+            "resourceLogs": [{"resource": SERVICE, "scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}],
+        },
+    ),
+    "Kubernetes": (
+        True,
+        {
+            "kind": "List",
+            "items": [
+                POD,
+                {"kind": "Event", "involvedObject": {}, "metadata": {"name": "e"}},
+                POD,
+                {"kind": "Node", **POD},
+            ],
+        },
+    ),
+    "Kubernetes, first unknown": (False, {"kind": "List", "items": [{"kind": "Event"}, POD, POD]}),
+    "pods": (True, [POD, POD, {**POD, "kind": "Event", "involvedObject": {"name": "x"}}]),
+    "Prometheus": (True, {"status": "success", "data": {"resultType": "matrix", "result": [SERIES, SERIES]}}),
+    "Prometheus' list": (True, [SERIES, SERIES, {**SERIES, "metric": {"job": "b"}}]),
+    "Prometheus' list, not all": (False, [SERIES, SERIES, {"metric": 1}, {"metric": 2}]),
+    "Loki": (
+        True,
+        {"data": {"resultType": "streams", "result": [{"stream": {"app": "a"}, "values": [["1", "x"]]}] * 3}},
+    ),
+    "Loki, not all": (
+        False,
+        {"streams": [*[{"stream": {"app": "a"}, "values": [["1", "x"]]}] * 2, {"stream": 1}, {"stream": 2}]},
+    ),
+    "Alertmanager": (True, {"receiver": "x", "commonAnnotations": {"summary": "s"}, "alerts": [ALERT, ALERT]}),
+    "Alertmanager's list": (True, [ALERT, {**ALERT, "status": {"state": "active"}}, ALERT]),
+    "CloudTrail": (True, {"Records": [AWS, AWS, {"eventName": "x"}]}),
+    "CloudTrail, not all": (False, {"Records": [AWS, {"eventID": 1}, AWS]}),
+    "Google Cloud's logs": (True, {"entries": [ENTRY, ENTRY]}),
+    "Google Cloud's metrics": (
+        True,
+        {"unit": "By", "timeSeries": [{"metric": {"type": "m"}, "points": [POINT, POINT]}] * 2},
+    ),
+    "Jaeger": (True, {"data": [{"traceID": "1", "spans": [JAEGER], "processes": {}}] * 3, "total": 0}),
+    "Zipkin": (False, [ZIPKIN, {**ZIPKIN, "kind": "SERVER"}, ZIPKIN]),
+    "Elasticsearch": (
+        False,
+        {
+            "took": 1,
+            "hits": {"total": 2, "hits": [{"_index": "i", "_id": str(n), "_source": {"a": n}} for n in range(3)]},
+        },
+    ),
+    "log records": (True, [LOG, LOG, {**LOG, "message": None}, {"x": 1}]),
+    "log records beside others": (True, [{"@timestamp": 1}, LOG, {"@timestamp": 2, **POD}, {"@timestamp": 2, **LOG}]),
+    "Docker's lines": (True, [{"log": "a ", "stream": "stdout", "time": "2026-03-01T00:00:00Z"}] * 3),
+    "Elastic APM": (True, [{"metadata": {"service": {"name": "a"}}}, {"span": {"name": "x"}}] * 3),
+    "a message by name": (True, {"q": {"resultType": "matrix", "result": [SERIES, SERIES]}}),
+    "messages by name": (
+        False,
+        {"q": {"resultType": "matrix", "result": [SERIES, SERIES]}, "r": {"resultType": "vector", "result": [SERIES]}},
+    ),
+    "nothing known": (True, {"items": [{"a": 1}, {"a": 2}]}),
+}
+
+
+@pytest.mark.parametrize("value", [value for _, value in FORMATS.values() if isinstance(value, list)])
+def test_relations_of_lines(value: list[Any]) -> None:
+    check("\n".join(map(json.dumps, value)))
+
+
+@pytest.mark.parametrize(("in_turn", "value"), FORMATS.values(), ids=FORMATS)
+def test_relations_of_runs(in_turn: bool, value: Any) -> None:
+    """The rows are those of the whole; `in_turn` tells the formats that need not see it."""
+    text = json.dumps(value)
+    check(text)
+    rows: dict[str, list[Any]] = {}
+    with in_runs():
+        ahead = hyve.parse(text).parts[0].ahead
+        assert isinstance(ahead, Ahead)
+        assert len(list(ahead.runs())) > 1
+        if not in_turn:
+            with pytest.raises(Inseparable):
+                list(find_runs(ahead.runs(), ahead.path))
+            return
+        for found in find_runs(ahead.runs(), ahead.path):
+            for name, more in found.relations.items():
+                rows.setdefault(name, []).extend(more)
+    wanted = find([value]).relations
+    assert {name: more for name, more in rows.items() if more} == wanted
+    assert [name for name, more in rows.items() if more] == list(wanted)
+
+
+def test_documents_beside_each_other() -> None:
+    """Relations of a long list and of other documents are one table each."""
+    first, second = json.dumps({"resourceSpans": [spans(SPAN)] * 3}), json.dumps({"resourceSpans": [spans(SPAN)] * 2})
+    log = "\n".join(f"2026-03-01 10:00:{i:02d} INFO started {i}" for i in range(30))
+    with hyve.Datastore(map(hyve.parse, [first, log, second], ["a", "b", "c"])) as store:
+        wanted = [(table, store.fetch(f'FROM "{table.name}"')) for table in store.catalog.tables]
+    with in_runs():
+        parsed = [hyve.parse(first, "a"), hyve.parse(log, "b"), hyve.parse(second, "c")]
+        assert [part.ahead is not None for document in parsed for part in document.parts] == [True, False, True]
+        with hyve.Datastore(parsed) as store:
+            assert [(table, store.fetch(f'FROM "{table.name}"')) for table in store.catalog.tables] == wanted
+            assert store.reconstruct(0) == json.loads(first)
+            assert store.reconstruct(2) == json.loads(second)
+
+
+CORPUS = Path(os.environ.get("HYVE_CORPUS", ""))
+
+
+@pytest.mark.skipif(not os.environ.get("HYVE_CORPUS"), reason="HYVE_CORPUS is not set: the corpus is not checked")
+def test_corpus_in_runs() -> None:
+    """Every JSON file of the corpus that begins with a list of objects, or is lines of them, in some ten runs."""
+    checked = 0
+    for file in sorted(CORPUS.glob("**/*.*json*")):
+        text = file.read_text("utf-8", "surrogateescape")
+        with in_runs():
+            parts = hyve.parse(text).parts if len(text) < 3_000_000 else ()
+        if parts and all(part.ahead is not None for part in parts):
+            check(text, len(text) // 10)
+            checked += 1
+    assert checked > 40
