@@ -11,9 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import pytest
 
 from schemas import DiagnosisRequest
 from tests.integration.pipeline import Pipeline, until
+
+pytestmark = pytest.mark.apache
 
 START = datetime.now(UTC) - timedelta(minutes=1)
 

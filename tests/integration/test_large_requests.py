@@ -10,9 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from schemas import DiagnosisRequest, DiagnosisResult
 from streams.submit import request
 from tests.integration.pipeline import Pipeline
+
+pytestmark = pytest.mark.apache
 
 
 def logs(path: Path, megabytes: float) -> int:
