@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hyve.strictjson import Pairs
@@ -52,3 +53,8 @@ def list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
         return pa.array(values, pa.list_(types[kind]))
     except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
         return None
+
+
+def row_numbers(count: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Room for `count` numbers of rows (no memory holds 2^31 of them): Arrow gives back what the heap would keep."""
+    return np.frombuffer(memoryview(pa.allocate_buffer(4 * count + 4)), np.int32)[:count]

@@ -20,7 +20,10 @@ Rules:
 - Integers are list indexes from 0 where the container is a list or not there yet, else keys; texts are keys.
   A list must come out without gaps.
 - A key that is written out must stand in the template where the template has keys at that place: a mistyped one
-  would leave the chart empty. Empty objects and lists, null, and what rows made are filled with any key.
+  would leave the chart empty. Empty objects and lists, null, and what rows made are filled with any key. The last key
+  of a path may be missing where another mapping of the same fill writes to a key that stands in the same object, and
+  no key there is within two letters of it: `name` beside `data`.
+- Items that a template holds behind the last one that rows filled by a (column) are placeholders: they are removed.
 - What is missing on the way (or null) is made: a list before an index, an object before a key. What is there
   already keeps its other content. At the end of a path rows replace a scalar, never a filled container; on the way
   they replace nothing but null.
@@ -36,7 +39,7 @@ import difflib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +63,9 @@ ROW_NUMBER = "_row_id"
 """Stands for the row's number where the rows have no such column."""
 
 _SLACK = 64
+
+_DATA = frozenset({"data", "values", "value", "x", "y", "z", "v", "series", "points", "source", "rows", "count"})
+"""Keys under which the templates of charts hold their data."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,16 @@ _MISSING = _Gap()
 
 
 @dataclass(frozen=True)
+class Filled:
+    """What `complete` made. `own` counts the numbers of its data that were the template's, `surplus` the placeholders
+    that were removed."""
+
+    value: Any
+    own: int = 0
+    surplus: int = 0
+
+
+@dataclass(frozen=True)
 class _Filler:
     """One mapping, its columns found."""
 
@@ -138,6 +154,8 @@ class _Filler:
     """For each step the number of its column, -1 for a key, -2 for the row's number."""
     numeric: bool
     """Whether a text of its column stands for NaN or an infinity."""
+    beside: frozenset[tuple[tuple[Step, ...], str]] = frozenset()
+    """Where the mappings of the same fill write: the steps before a written key, and the key."""
 
     def value(self, row: tuple[Any, ...]) -> Any:
         value = row[self.source]
@@ -149,6 +167,11 @@ class _Filler:
 
 def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]]) -> Any:
     """A copy of `template` with every mapping of every result filled in. BackfillError where one misfits."""
+    return complete(template, rows).value
+
+
+def complete(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]]) -> Filled:
+    """`fill`, and what of the outcome no row gave."""
     if not isinstance(template, (dict, list)):
         raise BackfillError(f"the template is {type(template).__name__}; it must be an object or a list")
     work: list[tuple[QueryResult, list[_Filler]]] = []
@@ -158,7 +181,14 @@ def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]
                 f"the statement gives {result.total_rows} rows and only {len(result.rows)} can be filled in; "
                 f"aggregate further: {result.sql[:200]}"
             )
-        work.append((result, [_filler(mapping.column, mapping.path, result) for mapping in mappings]))
+        fillers = [_filler(mapping.column, mapping.path, result) for mapping in mappings]
+        beside = frozenset(
+            (filler.steps[:i], step.key)
+            for filler in fillers
+            for i, step in enumerate(filler.steps)
+            if step.column is None
+        )
+        work.append((result, [replace(filler, beside=beside) for filler in fillers]))
     count = sum(len(result.rows) * len(fillers) for result, fillers in work)
     if count > MAX_VALUES:
         raise BackfillError(f"{count:,} values are to be filled in, the limit is {MAX_VALUES:,}; aggregate further")
@@ -172,7 +202,8 @@ def fill(template: Any, rows: Sequence[tuple[QueryResult, Sequence[FillMapping]]
     except RecursionError:
         raise BackfillError("the template or a value is nested too deeply") from None
     filling.check()
-    return filled
+    surplus = filling.trim()
+    return Filled(filled, filling.own(filled), surplus)
 
 
 def gaps(result: QueryResult, mappings: Sequence[FillMapping]) -> int:
@@ -234,6 +265,27 @@ def _close(name: str, names: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+def _may_add(filler: _Filler, i: int, container: dict[str, Any]) -> bool:
+    """Whether a path may end in a key that is missing: beside one that is there and filled, and unlike all others."""
+    if i + 1 < len(filler.steps) or len(container) > 300:
+        return False
+    before, key = filler.steps[:i], filler.steps[i].key
+    filled = any((before, known) in filler.beside for known in container)
+    return filled and all(_distance(key[:100], str(known)[:100]) > 2 for known in container)
+
+
+def _distance(one: str, other: str) -> int:
+    """Levenshtein's distance of two short texts, without regard to case."""
+    one, other = one.lower(), other.lower()
+    above = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        line = [i]
+        for j, its in enumerate(other, 1):
+            line.append(min(above[j] + 1, line[-1] + 1, above[j - 1] + (letter != its)))
+        above = line
+    return above[-1]
+
+
 def _objects(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a template that have keys, each with its path, the outer ones first."""
     waiting: deque[tuple[str, Any]] = deque([("", root)])
@@ -266,6 +318,8 @@ class _Filling:
             len(result.rows) * len(filler.steps) for result, fillers in work for filler in fillers
         )
         self.written: dict[tuple[int, int | str], Any] = {}
+        self.reached: dict[int, tuple[list[Any], int, bool]] = {}
+        """Lists with their last index that a path leads to, and whether only (columns) were indexes of it."""
         self.grown: dict[int, tuple[list[Any], int, _Filler]] = {}
 
     def put(self, root: Any, filler: _Filler, number: int, row: tuple[Any, ...]) -> None:
@@ -301,7 +355,8 @@ class _Filling:
     def place(self, container: Any, value: int | str, filler: _Filler, i: int, number: int) -> int | str:
         """The key or index of `value` in `container`; a list grows to it, with gaps on the way."""
         if isinstance(container, dict):
-            if filler.columns[i] == -1 and id(container) in self.given and value not in container:
+            written_out = filler.columns[i] == -1 and id(container) in self.given
+            if written_out and value not in container and not _may_add(filler, i, container):
                 raise self.missing(filler, i, container)
             return str(value)
         if not _is_index(value, filler.steps[i]):
@@ -310,6 +365,8 @@ class _Filling:
         index = int(value)
         if index < 0:
             raise filler.fail(number, f"the index {index} is below 0; count from 0")
+        _, reached, by_rows = self.reached.get(id(container), (container, -1, True))
+        self.reached[id(container)] = (container, max(reached, index), by_rows and filler.columns[i] != -1)
         more = index + 1 - len(container)
         if more > 0:
             _, held, _ = self.grown.setdefault(id(container), (container, len(container), filler))
@@ -333,6 +390,34 @@ class _Filling:
             f"path {filler.path!r}, column {filler.column!r}: the template has no key {key!r} at {where}{hint}; "
             f"it has: {', '.join(list(map(str, container))[:30])[:500]}. Put an empty slot there, or mend the path"
         )
+
+    def trim(self) -> int:
+        """Remove the items behind those that rows filled, and say how many."""
+        removed = 0
+        for items, last, by_rows in self.reached.values():
+            if by_rows and last + 1 < len(items):
+                removed += len(items) - last - 1
+                del items[last + 1 :]
+        return removed
+
+    def own(self, root: Any) -> int:
+        """How many numbers stand in the data of the template that no row wrote."""
+        count = 0
+        waiting: list[tuple[Any, bool]] = [(root, isinstance(root, list))]
+        while waiting:
+            container, data = waiting.pop()
+            items = container.items() if isinstance(container, dict) else enumerate(container)
+            for place, value in items:
+                if (id(container), place) in self.written:
+                    continue
+                if isinstance(value, list):
+                    inside = data and isinstance(container, list)
+                    waiting.append((value, inside or str(place).lower() in _DATA))
+                elif isinstance(value, dict):
+                    waiting.append((value, data and isinstance(container, list)))
+                elif data and isinstance(value, (int, float)) and not isinstance(value, bool):
+                    count += isinstance(container, list) or str(place).lower() in _DATA
+        return count
 
     def check(self) -> None:
         """Refuse lists that came out with gaps."""

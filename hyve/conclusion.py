@@ -36,7 +36,8 @@ class ConcludedClaim:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a Direct text says. `structured` is False where the text was prose, which then is the summary."""
+    """What a Direct text says. `structured` is False where the text was prose, which then is the summary; `dropped`
+    counts the causes, claims and steps above the limit of each."""
 
     status: str = ""
     summary: str = ""
@@ -44,6 +45,7 @@ class Conclusion:
     claims: tuple[ConcludedClaim, ...] = ()
     next_steps: tuple[str, ...] = ()
     structured: bool = False
+    dropped: int = 0
 
 
 _FIELDS = frozenset({"status", "summary", "rootcauses", "rootcause", "claims", "nextsteps"})
@@ -51,7 +53,9 @@ _WORDS = {
     "certain": 0.95, "very high": 0.95, "high": 0.85, "likely": 0.75, "medium": 0.5, "moderate": 0.5,
     "possible": 0.4, "low": 0.25, "unlikely": 0.15, "very low": 0.1, "none": 0.0,
 }  # fmt: skip
-_MAX_ITEMS = 50
+MAX_ITEMS = 50
+"""Causes, claims, steps of one answer, and statements of one of them, that are read."""
+
 _MAX_CHARS = 4_000
 
 
@@ -104,13 +108,16 @@ def _conclusion(value: Mapping[str, Any]) -> Conclusion:
     )
     status = _line(first(value, "status")).lower()
     summary = _line(first(value, "summary", "answer"))
-    return Conclusion(status, summary, tuple(causes), tuple(claims), steps, structured=True)
+    lists = (("rootcauses", "rootcause", "causes"), ("claims", "findings"), ("nextsteps", "actions"))
+    given = (first(value, *names) for names in lists)
+    dropped = sum(max(0, len(items) - MAX_ITEMS) for items in given if isinstance(items, list))
+    return Conclusion(status, summary, tuple(causes), tuple(claims), steps, structured=True, dropped=dropped)
 
 
 def _items(value: Any) -> list[Any]:
     if value is None:
         return []
-    return value[:_MAX_ITEMS] if isinstance(value, list) else [value]
+    return value[:MAX_ITEMS] if isinstance(value, list) else [value]
 
 
 def _line(value: Any) -> str:

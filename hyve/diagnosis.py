@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Status = Literal["conclusive", "inconclusive", "partial", "failed"]
@@ -87,3 +87,37 @@ class Diagnosis:
     cost: float | None = None
     ms: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+CUT = "the model's reply was cut at its token limit"
+"""The note on a reply that is not whole."""
+RULES_SAY = "the rules analyst, asked because"
+"""How a note begins that says what the rules analyst found beside another answer."""
+RULES_ANSWER = "answered by the rules analyst: "
+"""How a note begins that says why the rules analyst answered."""
+
+
+def with_rows(found: Diagnosis, rows: Diagnosis) -> Diagnosis:
+    """What stands after a second reply without an answer: the rows of the first query (`rows`, see
+    `hyve.stages.rows_answer`), and why no answer came (`found`: the rules analyst's, or the second query's rows)."""
+    if not rows.evidence:
+        return found
+    (first,) = rows.evidence
+    evidence = [first]
+    summary = f"No interpretation: the model's query returned {first.total_rows:,} rows."
+    if found.mode != "rules":
+        evidence += [replace(one, id=f"e{i + 2}") for i, one in enumerate(found.evidence)]
+        summary = f"{summary} {found.summary}"
+    said = [
+        note.replace(RULES_ANSWER, "the model's second reply could not be used: ", 1)
+        for note in (*found.notes, *(note for note in rows.notes if note.startswith(RULES_SAY)))
+    ]
+    note = "the model gave no answer after its query: the rows that it asked for are shown, without an interpretation"
+    return replace(
+        rows,
+        status="partial",
+        summary=summary,
+        evidence=tuple(evidence),
+        unsupported=found.unsupported,
+        notes=tuple(dict.fromkeys((note, *said))),
+    )

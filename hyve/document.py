@@ -424,18 +424,18 @@ def _with_tables(text: str, parts: list[Part]) -> list[Part]:
         for table in tables.find(text[a:b])
     ]
     starts = [part.span[0] for part in parts]
-    found = [table for table in found if not _inside(table, parts, starts)]
+    # Not such as stand in a part that begins in the middle of a line and goes over several.
+    found = [table for table in found if not _within(parts, bisect_left(starts, table.span[0]) - 1, table)]
     if not found:
         return parts
-    ends = [part.span for part in found]
-    kept = [part for part in parts if not any(a <= part.span[0] < b for a, b in ends)]
+    begins = [table.span[0] for table in found]
+    kept = [part for part in parts if not _within(found, bisect_right(begins, part.span[0]) - 1, part)]
     return sorted([*kept, *found], key=lambda part: part.span)
 
 
-def _inside(table: Part, parts: list[Part], starts: list[int]) -> bool:
-    """Whether a table stands within a part, such as one that begins in the middle of a line and goes over several."""
-    before = bisect_left(starts, table.span[0]) - 1
-    return before >= 0 and parts[before].span[1] > table.span[0]
+def _within(outer: list[Part], place: int, part: Part) -> bool:
+    """Whether `part` begins before the end of the one at `place` of `outer`, the last that begins before it."""
+    return place >= 0 and outer[place].span[1] > part.span[0]
 
 
 def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[tuple[int, str]]]:
@@ -445,7 +445,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
     """
     newline = "\r" if "\r" in text and "\n" not in text else "\n"
     pieces: list[str] = []
-    lines: dict[int, str] = {}
+    lines: dict[int, list[str]] = {}  # thousands of parts may stand on one
     parts_of_lines = False
     broken: set[int] = set()
     number, at = 1, 0
@@ -457,7 +457,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
                     continue
                 piece = piece.rstrip("\r")
                 pieces.append(piece)
-                lines[n] = lines[n] + piece if n in lines else piece
+                lines.setdefault(n, []).append(piece)
         number += text.count(newline, at, start)
         over = text.count(newline, start, end)
         if over:
@@ -466,7 +466,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
             parts_of_lines = True
         number += over
         at = end
-    if lines and parts_of_lines:
-        whole = text.split(newline)
-        lines = {n: line if n in broken else whole[n - 1].rstrip("\r") for n, line in lines.items()}
-    return pieces, list(lines.items())
+    if not lines or not parts_of_lines:
+        return pieces, [(n, "".join(line)) for n, line in lines.items()]
+    whole = text.split(newline)
+    return pieces, [(n, "".join(line) if n in broken else whole[n - 1].rstrip("\r")) for n, line in lines.items()]

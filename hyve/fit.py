@@ -10,10 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hyve.naming import quote
+from hyve.columns import sql_name
 from hyve.profile import told
 from hyve.store import Table
 from hyve.tokens import count_tokens
+
+_ROUNDS, _FEW = 4, 8
+"""So often a text is filled up while more than a few tokens are unused."""
+_MARKERS = 16
+"""Tokens that the marks of cut rows and columns may take."""
 
 HEAD, COLUMNS, MEANS, ROWS, QUERY = range(5)
 """The sections of a table, in reading order; the queries of all tables stand at the end."""
@@ -21,9 +26,10 @@ HEAD, COLUMNS, MEANS, ROWS, QUERY = range(5)
 
 @dataclass(frozen=True)
 class Line:
-    """A candidate line: where it stands, how much it matters, how many columns it describes, its tokens with its end.
+    """A candidate line: where it stands, how much it matters, the columns that it is about, its tokens with its end.
 
-    A header may name the `parts` of its table with their rows; a row then says to which `part` it belongs.
+    `varied`: the values of its columns differ from row to row. A header may name the `parts` of its table with their
+    rows; a row then says to which `part` it belongs.
     """
 
     table: int
@@ -31,9 +37,10 @@ class Line:
     order: int
     priority: float
     text: str
-    columns: int = 0
+    columns: tuple[str, ...] = ()
     part: int = -1
     parts: tuple[tuple[str, int], ...] = ()
+    varied: bool = False
     cost: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,10 +49,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A text that fits: how many lines it has of those that wanted in, and the tokens that stayed unused."""
+    """A text that fits: how many lines it has, how many of those that wanted in it has not, the tokens left unused."""
 
     text: str
     lines: int
+    left: int
     unused: int
 
 
@@ -55,40 +63,68 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
     `rest` are the tables that are only named, `note` stands above all.
     """
     lines.sort(key=lambda line: (-line.priority, line.table, line.section, line.order))
-    kept: list[Line] = []
-    headed: set[int] = set()
     most = _names_that_fit(tables, range(len(tables)), budget // 3)
-    spent = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
-    for line in lines:
-        # A header may need a marker of cut rows and columns.
-        extra = 9 + count_tokens(_cut(line.parts, [])) if line.section == HEAD else 0
-        if (line.section == HEAD or line.table in headed) and spent + line.cost + extra <= budget:
-            kept.append(line)
-            spent += line.cost + extra
-            if line.section == HEAD:
-                headed.add(line.table)
-    while True:
+    above = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
+    room = budget - above
+
+    def assembled(kept: list[Line]) -> Fitted:
         text = _assemble(kept, lines, tables, rest, most)
         text = f"{note}\n{text}" if note else text
-        cost = count_tokens(text)
-        if cost <= budget or not (kept or most):
-            return Fitted(text, len(kept), budget - cost)
+        return Fitted(text, len(kept), len(lines) - len(kept), budget - count_tokens(text))
+
+    kept = _taken(lines, room)
+    while (found := assembled(kept)).unused < 0 and (kept or most):
         if kept:
             kept.pop()
         else:
             most = most * 3 // 4
+    # A text has fewer tokens than its lines one by one: there is room for some more.
+    for _ in range(_ROUNDS):
+        if found.unused < _FEW or not found.left:
+            break
+        room += found.unused
+        more = assembled(_taken(lines, room))
+        if more.unused < 0:
+            room += more.unused - found.unused
+            more = assembled(_taken(lines, room + found.unused // 2))
+        if not 0 <= more.unused < found.unused:
+            break
+        found = more
+    return found
+
+
+def _taken(lines: Sequence[Line], room: int) -> list[Line]:
+    """Of lines by priority those that fit, a table's behind its header, its rows behind the line that heads them."""
+    kept: list[Line] = []
+    headed: set[int] = set()
+    heads = {line.table: line for line in lines if line.section == ROWS and line.order < 0}
+    for line in lines:
+        if (line.section != HEAD and line.table not in headed) or (line.section == ROWS and line.order < 0):
+            continue
+        # A header may need a mark of cut rows and columns.
+        cost = line.cost + (_MARKERS + count_tokens(_cut(line.parts, [])) if line.section == HEAD else 0)
+        head = heads.get(line.table) if line.section == ROWS else None
+        cost += head.cost if head is not None else 0
+        if cost <= room:
+            kept += [line] if head is None else [head, line]
+            room -= cost
+            if line.section == HEAD:
+                headed.add(line.table)
+            elif head is not None:
+                del heads[line.table]
+    return kept
 
 
 def _cut(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
     """How many rows of each part are not among the lines shown."""
-    counts = Counter(line.part for line in shown if line.section == ROWS)
+    counts = Counter(line.part for line in shown if line.section == ROWS and line.order >= 0)
     left = (f"{name}: {rows - counts[i]:,}" for i, (name, rows) in enumerate(parts))
     return f"; {', '.join(left)}" if parts else ""
 
 
 def _others(tables: Sequence[Table], missing: Sequence[int], most: int) -> str:
     """The tables that are only named, at most `most` of them."""
-    named = ", ".join(f"{quote(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
+    named = ", ".join(f"{sql_name(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
     more = f"... ({len(missing) - most} more tables)" if len(missing) > most else ""
     return f"Other tables (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
 
@@ -108,16 +144,23 @@ def _assemble(kept: list[Line], lines: list[Line], tables: Sequence[Table], rest
     for index in sorted(by_table):
         group = sorted(by_table[index], key=lambda line: (line.section, line.order))
         out += [line.text for line in group if line.section in (HEAD, COLUMNS)]
-        hidden = len(told(tables[index])) - sum(line.columns for line in group)
-        if hidden > 0:
-            out.append(f"... ({hidden} more columns)")
+        rows = [line.text for line in group if line.section == ROWS and line.order >= 0]
+        heads = [line for line in group if line.section == ROWS and line.order < 0] if rows else []
+        in_rows = {name for line in heads for name in line.columns}
+        above = [line for line in group if line.section == COLUMNS]
+        hidden = {column.name for column in told(tables[index])}.difference(in_rows, *(line.columns for line in above))
+        varied = {name for line in above if line.varied for name in line.columns} - in_rows
+        said = [f"{len(hidden)} more columns"] if hidden else []
+        said += (
+            [f"{len(varied)} {'of those' if hidden else 'columns'} above not in the rows"] if varied and rows else []
+        )
+        if said:
+            out.append(f"... ({'; '.join(said)})")
         out += [line.text for line in group if line.section == MEANS]
-        rows = [line.text for line in group if line.section == ROWS]
-        shown_rows = max(0, len(rows) - 1)
-        if shown_rows:
-            head, *rows = rows
-            out += [f"[{shown_rows}]{head[2:]}" if head.startswith("[]") else head, *rows]  # TOON says how many
-        left = tables[index].rows - shown_rows
+        for head in heads:  # TOON says how many
+            out.append(f"[{len(rows)}]{head.text[2:]}" if head.text.startswith("[]") else head.text)
+        out += rows
+        left = tables[index].rows - len(rows)
         if left and tables[index].rows > 1:
             head_line = next(line for line in group if line.section == HEAD)
             out.append(f"... ({left:,} more rows{_cut(head_line.parts, group)})")

@@ -7,7 +7,8 @@ Rules:
 - A CTE's name counts as a table only where DuckDB would see it: after its definition, and inside of it only
   where it is recursive. Otherwise `WITH x AS (FROM x)` would read a catalog view named x.
 - Functions are called by their bare names: a qualified one could pass by the bounded macros of
-  `hyve.sql.connect`.
+  `hyve.functions`, which also lists what may be called.
+- A window in which DuckDB would go through a long frame for each row is refused, since no interrupt ends it.
 - A refusal says what was refused and what to write instead.
 """
 
@@ -25,7 +26,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from hyve import operators, pivots
+from hyve import functions, operators, pivots
 from hyve.errors import SqlRefused
 
 MAX_SQL = 32_768
@@ -55,97 +56,13 @@ _EXPRESSIONS = frozenset(
     }
     | {"SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION"}
 )
-_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"})
+_FUNCTIONS = functions.ALLOWED
 
-# Left out on purpose: what reads settings, variables, sequences, the catalog or other SQL (current_setting,
-# getenv, getvariable, nextval, query, json_execute_serialized_sql, pg_*, has_*_privilege, stats), what writes
-# (write_log) and what waits (sleep_ms, pg_sleep).
-_NAMES = """
-    !__postfix !~~ !~~* % & && * ** + - -> ->> / // < <-> << <= <=> <@ = <> != > >= >> @ @> ^ ^@ | || ~
-    ~~ ~~* ~~~ __between __cast
-
-    any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null
-    arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg avg bit_and bit_or
-    bit_xor bool_and bool_or corr count count_if count_star countif covar_pop covar_samp entropy favg
-    first fsum geomean geometric_mean group_concat histogram histogram_exact kahan_sum kurtosis
-    kurtosis_pop last list listagg lttb mad max max_by mean median min min_by mode percentile_cont
-    percentile_disc product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness stddev
-    stddev_pop stddev_samp string_agg sum sum_no_overflow sumkahan var_pop var_samp variance wavg
-    weighted_avg grouping grouping_id
-
-    cume_dist dense_rank fill first_value lag last_value lead nth_value ntile percent_rank rank rank_dense
-    row_number
-
-    abs acos acosh add alias asin asinh atan atan2 atanh bit_count cbrt ceil ceiling cos cosh cot degrees
-    divide even exp factorial fdiv floor fmod gamma gcd greatest greatest_common_divisor isfinite isinf
-    isnan lcm least least_common_multiple lgamma ln log log10 log2 mod multiply nextafter pi pow power
-    radians round round_even roundbankers sign signbit sin sinh sqrt subtract tan tanh trunc xor
-    equi_width_bins is_histogram_other_bin random
-
-    ago age century date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc
-    day dayname dayofmonth dayofweek dayofyear days_in_month decade epoch epoch_ms epoch_ns epoch_us era
-    hour isodow isoyear julian last_day make_date make_time make_timestamp make_timestamp_ms
-    make_timestamp_ns make_timestamptz microsecond millennium millisecond minute month monthname
-    nanosecond normalized_interval now quarter second strftime strptime time_bucket timezone timezone_hour
-    timezone_minute to_centuries to_days to_decades to_hours to_microseconds to_millennia to_milliseconds
-    to_minutes to_months to_quarters to_seconds to_timestamp to_weeks to_years today transaction_timestamp
-    try_strptime week weekday weekofyear year yearweek current_date current_localtime
-    current_localtimestamp get_current_time get_current_timestamp current_time current_timestamp
-
-    array_to_string array_to_string_comma_default ascii bar base64 bin bit_length bit_position char_length
-    character_length chr concat concat_ws contains damerau_levenshtein decode editdist3 encode ends_with
-    format format_bytes formatreadabledecimalsize formatreadablesize from_base64 from_binary from_hex
-    get_bit hamming hash hex ilike_escape instr jaccard jaro_similarity jaro_winkler_similarity lcase left
-    left_grapheme len length length_grapheme levenshtein like_escape lower lpad ltrim md5 md5_number
-    md5_number_lower md5_number_upper mismatches nfc_normalize not_ilike_escape not_like_escape
-    octet_length ord parse_dirname parse_dirpath parse_filename parse_formatted_bytes parse_path
-    pg_size_pretty position prefix printf regexp_escape regexp_extract regexp_extract_all
-    regexp_full_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table repeat
-    replace reverse right right_grapheme rpad rtrim sha1 sha256 split split_part starts_with str_split
-    str_split_regex string_split string_split_regex string_to_array strip_accents strlen strpos substr
-    substring substring_grapheme suffix to_base to_base64 to_binary to_hex translate trim ucase unbin
-    unhex unicode upper url_decode url_encode overlay
-
-    aggregate apply array_aggr array_aggregate array_append array_apply array_cat array_concat
-    array_contains array_cosine_distance array_cosine_similarity array_cross_product array_distance
-    array_distinct array_dot_product array_extract array_filter array_grade_up array_has array_has_all
-    array_has_any array_indexof array_inner_product array_intersect array_length
-    array_negative_dot_product array_negative_inner_product array_pop_back array_pop_front array_position
-    array_prepend array_push_back array_push_front array_reduce array_resize array_reverse
-    array_reverse_sort array_select array_slice array_sort array_transform array_unique array_value
-    array_where array_zip cardinality element_at filter flatten generate_series generate_subscripts
-    grade_up list_aggr list_aggregate list_any_value list_append list_apply list_approx_count_distinct
-    list_avg list_bit_and list_bit_or list_bit_xor list_bool_and list_bool_or list_cat list_concat
-    list_contains list_cosine_distance list_cosine_similarity list_count list_distance list_distinct
-    list_dot_product list_element list_entropy list_extract list_filter list_first list_grade_up list_has
-    list_has_all list_has_any list_histogram list_indexof list_inner_product list_intersect list_kurtosis
-    list_kurtosis_pop list_last list_mad list_max list_median list_min list_mode list_negative_dot_product
-    list_negative_inner_product list_pack list_position list_prepend list_product list_reduce list_resize
-    list_reverse list_reverse_sort list_select list_sem list_skewness list_slice list_sort list_stddev_pop
-    list_stddev_samp list_string_agg list_sum list_transform list_unique list_value list_var_pop
-    list_var_samp list_where list_zip map map_concat map_contains map_contains_entry map_contains_value
-    map_entries map_extract map_extract_value map_from_entries map_keys map_values range reduce
-    remap_struct row struct_concat struct_contains struct_extract struct_extract_at struct_has
-    struct_indexof struct_insert struct_keys struct_pack struct_position struct_update struct_values
-    union_extract union_tag union_value unnest unpivot_list
-
-    array_to_json from_json from_json_strict json json_array json_array_length json_contains
-    json_deep_merge json_each json_exists json_extract json_extract_path json_extract_path_text
-    json_extract_string json_group_array json_group_object json_group_structure json_insert json_keys
-    json_merge_patch json_merge_patch_diff json_normalize json_object json_pretty json_quote json_remove
-    json_replace json_set json_strip_nulls json_structure json_transform json_transform_strict json_tree
-    json_type json_valid json_value row_to_json to_json variant_extract variant_extract_string
-    variant_keys variant_typeof
-
-    constant_or_null enum_code enum_first enum_last enum_range enum_range_boundary error if ifnull nullif
-    coalesce try_cast can_cast_implicitly typeof pg_typeof uuid_extract_timestamp uuid_extract_version
-"""
-_FUNCTIONS = frozenset(_NAMES.split())
-
-AGGREGATES = frozenset(_NAMES.split("\n\n")[1].split())
+AGGREGATES = functions.AGGREGATES
 """Functions that make one value of many rows."""
 
+_FRAME = 1_000
+_TOO_DEEP = "the statement is nested too deeply; write a simpler one"
 _SCHEMAS = frozenset({"main", "system", "memory", "temp", "pg_catalog", "information_schema"})
 _WIDE = re.compile(r"\d{4}|\*|\{[^{}]*\{")
 
@@ -216,10 +133,14 @@ def _tree(text: str) -> dict[str, Any]:
     try:
         row = _parser().execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
         parsed = json.loads(row[0]) if row else {}
-    except (duckdb.Error, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise SqlRefused(_TOO_DEEP) from None
+    except (duckdb.Error, ValueError) as error:
         raise SqlRefused(f"the statement can't be read: {short(str(error))}") from None
     if parsed.get("error"):
         message = str(parsed.get("error_message", ""))
+        if "expression depth" in message:
+            raise SqlRefused(_TOO_DEEP)
         if "Only SELECT" not in message:
             raise SqlRefused(f"the statement has a syntax error: {short(message)}")
         kind = _kind(text)
@@ -227,7 +148,7 @@ def _tree(text: str) -> dict[str, Any]:
             return _tree(pivots.with_values(text, lambda _: ["x"]))
         if " and " in kind:
             raise SqlRefused(f"several statements were sent ({kind}); send exactly one SELECT statement")
-        raise SqlRefused(f"{kind} is not allowed; write one SELECT statement that only reads")
+        raise SqlRefused(f"{_written(text) or kind} is not allowed; write one SELECT statement that only reads")
     statements = parsed.get("statements", [])
     if len(statements) != 1:
         raise SqlRefused(f"{len(statements)} statements were sent; send exactly one SELECT statement")
@@ -240,7 +161,9 @@ def untree(statement: dict[str, Any]) -> str:
     try:
         whole = json.dumps({"error": False, "statements": [statement]})
         row = _parser().execute("SELECT json_deserialize_sql(?::JSON)", [whole]).fetchone()
-    except (duckdb.Error, RecursionError) as error:
+    except RecursionError:
+        raise SqlRefused(_TOO_DEEP) from None
+    except duckdb.Error as error:
         raise SqlRefused(f"the statement can't be written out: {short(str(error))}") from None
     return str(row[0]) if row else ""
 
@@ -253,11 +176,31 @@ def _kind(text: str) -> str:
     return kinds[0] if len(kinds) == 1 else " and ".join(kinds[:5])
 
 
+def _written(text: str) -> str:
+    """The word that `text` starts with, where it names the kind of statement: DuckDB calls an INSTALL a LOAD."""
+    bare = re.sub(r"^(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)+", "", text, flags=re.DOTALL)
+    found = re.match(r"(?:FORCE\s+|UPDATE\s+(?=EXTENSIONS\b))?[A-Z]+\b", bare, re.IGNORECASE)
+    word = " ".join(found[0].upper().split()) if found else ""
+    return "" if word in ("WITH", "FROM", "SELECT", "VALUES", "TABLE") else word
+
+
 def _is_value(argument: dict[str, Any]) -> bool:
     """A constant, or a cast of one (TIMESTAMP '2026-01-31')."""
     if argument.get("class") == "CAST":
         return _is_value(argument.get("child") or {})
     return argument.get("class") == "CONSTANT"
+
+
+def _few_rows(bound: Any, distance: Any) -> bool:
+    """Whether a bound of a window's frame is the current row, or a written number of rows up to `_FRAME` from it."""
+    if bound == "CURRENT_ROW_ROWS":
+        return True
+    text = str(((distance or {}).get("literal") or {}).get("text", ""))
+    return (
+        bound in ("EXPR_PRECEDING_ROWS", "EXPR_FOLLOWING_ROWS")
+        and re.fullmatch(r"[0-9]{1,6}", text) is not None
+        and int(text) <= _FRAME
+    )
 
 
 @dataclass(frozen=True)
@@ -281,7 +224,7 @@ class _Walk:
         try:
             self.value(tree, frozenset())
         except RecursionError:
-            raise SqlRefused("the statement is nested too deeply; write a simpler one") from None
+            raise SqlRefused(_TOO_DEEP) from None
         return self.arguments
 
     def value(self, value: Any, visible: frozenset[str]) -> None:
@@ -299,6 +242,8 @@ class _Walk:
                 raise SqlRefused(f"{what} is not allowed in a statement; write the value or a plain expression")
         elif isinstance(kind, str) and kind not in _NODES:
             raise SqlRefused(f"{kind.removesuffix('_QUERY_NODE')} is not allowed; write one SELECT that only reads")
+        if node.get("class") == "WINDOW":
+            self.window(node)
         if "function_name" in node:
             self.function(node, _FUNCTIONS, "function")
         if kind == "BASE_TABLE" and "class" not in node:
@@ -339,7 +284,7 @@ class _Walk:
         if not isinstance(call, dict) or call.get("class") != "FUNCTION":
             raise SqlRefused("this table function is not allowed; read from the tables: " + self.listed())
         name = _fold(str(call.get("function_name", "")))
-        self.function(call, _TABLE_FUNCTIONS | operators.names(), "table function")
+        self.function(call, functions.TABLE_FUNCTIONS | operators.names(), "table function")
         arguments = call.get("arguments") or []
         if name in operators.names():
             self.operator(name, arguments, visible)
@@ -376,7 +321,7 @@ class _Walk:
 
     def readable(self, name: str, visible: frozenset[str]) -> bool:
         """Whether an operator may read `name`. It is a text there, and DuckDB would read dots in it as a path."""
-        return _fold(name) in self.allowed or (_fold(name) in visible and re.fullmatch(r"\w+", name) is not None)
+        return _fold(name) in self.allowed or (_fold(name) in visible and re.search(r'[."\']', name) is None)
 
     def no_table(self, given: str) -> SqlRefused:
         return SqlRefused(f"there is no table {given[:80]!r} in this request; the tables are: {self.listed()}")
@@ -394,6 +339,27 @@ class _Walk:
             text = (first.get("literal") or {}).get("text") if first.get("class") == "CONSTANT" else None
             if any(path) or not isinstance(text, str) or _WIDE.search(text):
                 raise SqlRefused(f"{name}() needs a format that is written out and not wider than 999")
+
+    def window(self, node: dict[str, Any]) -> None:
+        """An aggregate that goes through its frame for each row needs one frame for the partition, or short ones."""
+        name = _fold(str(node.get("function_name", "")))
+        excludes = node.get("exclude_clause") != "NO_OTHER"
+        anew = excludes and (node.get("distinct") or node.get("arg_orders"))
+        if name not in functions.WHOLE_FRAME | functions.SHORT_FRAME and not anew:
+            return
+        start, end = node.get("start"), node.get("end")
+        unordered = not node.get("orders") and end == "CURRENT_ROW_RANGE"
+        whole = start == "UNBOUNDED_PRECEDING" and (end == "UNBOUNDED_FOLLOWING" or unordered)
+        if whole and not excludes:
+            return
+        advice = "use GROUP BY, or PARTITION BY without ORDER BY"
+        if name not in functions.WHOLE_FRAME:
+            if _few_rows(start, node.get("start_expr")) and _few_rows(end, node.get("end_expr")):
+                return
+            advice += f", or ROWS BETWEEN with up to {_FRAME} on each side"
+        raise SqlRefused(
+            f"{name}() over a frame that moves with each row is not allowed, it can't be stopped; {advice}"
+        )
 
     def listed(self) -> str:
         return (", ".join(self.names[:20]) or "(none)") + (" ..." if len(self.names) > 20 else "")
@@ -423,7 +389,9 @@ def _second_opinion(text: str, allowed: set[str]) -> None:
     text = _LIST_FUNCTIONS.sub(r"list_\g<0>", text)
     try:
         statements = [statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+    except RecursionError:
+        raise SqlRefused(_TOO_DEEP) from None
+    except sqlglot.errors.SqlglotError as error:
         raise SqlRefused(
             f"a second parser can't read the statement, write it in simpler SQL: {short(str(error))}"
         ) from None
@@ -454,15 +422,21 @@ def _quote_arguments(text: str, arguments: list[_Argument]) -> str:
     return raw.decode()
 
 
+_FORBIDDEN = re.compile(
+    r"(?:(?<=[.:!] )|^)(?:Use|Please|You can|Consider|Try)\b[^.]*\b(?:SET|PRAGMA|INSTALL|LOAD)\b[^.]*(?:\.|$)"
+)
+"""A sentence of DuckDB's that advises what no statement may do."""
+
+
 def short(message: str) -> str:
-    """DuckDB's message without its drawing of the statement, at most 400 characters."""
+    """DuckDB's message without its drawing of the statement and forbidden advice, at most 400 characters."""
     kept = []
     for line in re.sub(r"\x1b\[\d*m", "", message).splitlines():
         if re.match(r"LINE \d+:", line):
             break
         if line.strip():
             kept.append(line.strip())
-    return " ".join(kept).removeprefix("Invalid Input Error: ")[:400]
+    return _FORBIDDEN.sub("", " ".join(kept)).strip().removeprefix("Invalid Input Error: ")[:400]
 
 
 _PIVOT = re.compile(r"\bPIVOT", re.IGNORECASE)

@@ -37,11 +37,12 @@ def next_head(text: str, start: int) -> int:
 
 def next_alike(text: str, line: int, start: int, end: int) -> int:
     """Where, behind `start`, a line begins like the one from `line` to `start`; `end` if none near by does."""
-    token = _FIRST_TOKEN.match(text, line, start)
+    near = min(end, start + _ALIKE)
+    token = _FIRST_TOKEN.match(text, line, start) if text.find("\n", start, near) >= 0 else None
     if token is None:
         return end
     pattern = "[0-9]+".join(map(re.escape, re.split("[0-9]+", token.group())))
-    match = re.compile(rf"\n{pattern}(?=\s)").search(text, start, min(end, start + _ALIKE))
+    match = re.compile(rf"\n{pattern}(?=\s)").search(text, start, near)
     return match.start() + 1 if match else end
 
 

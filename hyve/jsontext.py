@@ -157,3 +157,13 @@ def first(value: Mapping[str, Any], *names: str) -> Any:
 def without_thoughts(text: str) -> str:
     """`text` without the block of thoughts that some models put first, and without lone surrogates."""
     return re.sub(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", "", utf8(text), flags=re.DOTALL).strip()
+
+
+def has_words(text: str) -> bool:
+    """Whether a text says something in words, beside the JSON in it."""
+    at, said = 0, []
+    for found in sorted(documents(text), key=lambda found: found.start):
+        if found.start >= at:
+            said.append(text[at : found.start])
+            at = found.stop
+    return any(re.search(r"[^\W\d_]{2,}", part) for part in (*said, text[at:]))

@@ -20,6 +20,9 @@ from typing import Any
 from hyve.strictjson import MAX_DEPTH, Decoder, Pairs
 
 _GAP = re.compile(r"(?:\s|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_COLON = re.compile(rf"{_GAP.pattern}(?:=>|:){_GAP.pattern}")
+_NO_GAP = frozenset(r"""abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_[]{},:"'""")
+"""What no gap begins with."""
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'', re.DOTALL)
 _TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "\"'"}
 _TWO_STRINGS = {quote: re.compile(rf"(?<!\\){quote}\s*+[,:;]?\s*+{quote}") for quote in "\"'"}
@@ -62,7 +65,8 @@ class _Reader:
     def __init__(self, source: str, quotes_inside: bool) -> None:
         self.source = source
         self.quotes_inside = quotes_inside
-        self.decoder = Decoder()
+        self.met: set[str] = set()
+        self.decoder: Decoder | None = None  # most small documents, of which a log may have very many, need none
         self.at = 0
 
     def read(self) -> tuple[Any, tuple[str, ...]]:
@@ -105,7 +109,7 @@ class _Reader:
                         self._skip()
                         if self.at < len(source):
                             raise ValueError("more than one value")
-                        return value, tuple(sorted(self.decoder.met))
+                        return value, tuple(sorted(self.met))
                     continue
                 if done or not here:
                     raise ValueError("neither a comma nor a closer")
@@ -114,6 +118,8 @@ class _Reader:
                 keys.append(self._key())
 
     def _skip(self) -> None:
+        if self.source[self.at : self.at + 1] in _NO_GAP:
+            return
         match = _GAP.match(self.source, self.at)
         self.at = match.end() if match else self.at
 
@@ -136,7 +142,7 @@ class _Reader:
         value = dict(items)
         if len(value) == len(items):
             return value
-        self.decoder.met.add("duplicate_keys")
+        self.met.add("duplicate_keys")
         return Pairs(items)
 
     def _key(self) -> str:
@@ -151,13 +157,11 @@ class _Reader:
                 raise ValueError("no key")
         else:
             raise ValueError("no key")
-        self._skip()
-        for sign in ("=>", ":"):
-            if self.source.startswith(sign, self.at):
-                self.at += len(sign)
-                self._skip()
-                return key
-        raise ValueError("no colon")
+        colon = _COLON.match(self.source, self.at)
+        if colon is None:
+            raise ValueError("no colon")
+        self.at = colon.end()
+        return key
 
     def _string(self, place: str) -> str:
         source, quote = self.source, self.source[self.at]
@@ -192,11 +196,13 @@ class _Reader:
         self.at = match.end()
         if word in _WORDS:
             return _WORDS[word]
-        if _NUMBER.fullmatch(word):
-            return self.decoder.decode(word)
         if word.lstrip("+-") in _FLOATS:
-            self.decoder.met.add("non_finite")
+            self.met.add("non_finite")
             return float(word)
+        if word[0].isalpha():
+            return word
+        if _NUMBER.fullmatch(word):
+            return self._number(word)
         if _HEX.fullmatch(word):
             return int(word, 16)
         if any(char.isdigit() for char in word[:3]) and _SLOPPY_NUMBER.fullmatch(word):
@@ -204,8 +210,16 @@ class _Reader:
             whole, _, rest = digits.partition(".")
             exponent = rest.lstrip("0123456789")
             digits = rest[: len(rest) - len(exponent)]
-            return self.decoder.decode(f"{sign}{whole or '0'}{'.' + (digits or '0') if '.' in word else ''}{exponent}")
+            return self._number(f"{sign}{whole or '0'}{'.' + (digits or '0') if '.' in word else ''}{exponent}")
         return word
+
+    def _number(self, literal: str) -> Any:
+        if len(literal) < 16 and literal.isdigit() and literal.isascii():
+            return int(literal)
+        if self.decoder is None:
+            self.decoder = Decoder()
+            self.decoder.met = self.met
+        return self.decoder.decode(literal)
 
 
 _ESCAPES = {"'": "'", "`": "`", "\n": "", "\r\n": "", "0": "\0", "v": "\v", "a": "\a"}

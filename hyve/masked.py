@@ -178,7 +178,7 @@ class _Shown:
         for name in texts:
             if label(name):
                 for (value,) in self._distinct(table, name):
-                    self._redactor.learn(label(name), value)
+                    self._redactor.learn(label(name), value, name)
         named = next((name for name in ("key", "name") if name in texts), "")
         for name in texts if named else ():
             if name.startswith("value"):

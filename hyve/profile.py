@@ -164,10 +164,41 @@ def entities(columns: Columns) -> list[ColumnView]:
     return [view for view in found if not view.same]
 
 
-def means(columns: Columns, group: str, measure: str, parent: Columns | None = None) -> list[tuple[str, float]]:
+@dataclass(frozen=True)
+class Kinds:
+    """Of which rows a table's `measure` may be averaged: those whose `column` says `name`; its `parts` never are."""
+
+    column: str
+    name: str
+    measure: str
+    parts: tuple[str, ...]
+    rows: NDArray[np.bool_]
+
+    @property
+    def all(self) -> bool:
+        """Whether all rows are of the kind."""
+        return bool(self.rows.all())
+
+
+def kinds(columns: Columns) -> Kinds | None:
+    """Which points of metrics are gauges: a mean of counts that add up, or of parts of histograms, says nothing."""
+    if columns.table.kind != "relation" or columns.table.name != "metric_points":
+        return None
+    codes, values = columns.coded("kind")
+    gauges = [i for i, value in enumerate(values.to_pylist()) if value == "gauge"]
+    return Kinds("kind", "gauge", "value", ("count", "sum", "min", "max"), np.isin(codes, gauges))
+
+
+def means(
+    columns: Columns,
+    group: str,
+    measure: str,
+    parent: Columns | None = None,
+    only: NDArray[np.bool_] | None = None,
+) -> list[tuple[str, float]]:
     """The mean of a measure's finite values in each group, in the order of the groups' first rows.
 
-    `group` is a column of the table or, where `parent` is given, of its parent table.
+    `group` is a column of the table or, where `parent` is given, of its parent table; `only`: of these rows.
     """
     codes, labels = (columns if parent is None else parent).coded(group)
     if parent is not None:
@@ -175,6 +206,8 @@ def means(columns: Columns, group: str, measure: str, parent: Columns | None = N
         codes = codes[above]
     numbers, there = columns.floats(measure)
     used = there & np.isfinite(numbers) & (codes >= 0)
+    if only is not None:
+        used &= only
     codes, numbers = codes[used], numbers[used]
     found, first, owner, counts = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
     with np.errstate(over="ignore"):

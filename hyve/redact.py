@@ -13,161 +13,67 @@ Rules:
   short number. Text that looks like a placeholder is masked itself, so `unmask(mask(text)) == text` for every text.
 - A model's SQL is unmasked within its quotes. An answer is unmasked but for the kinds that `keep` names.
 - Time is linear in the text: patterns begin at a word's start or a fixed text, and repeat within bounds.
-
-The patterns are our own: detect-secrets, the best known package of them, gives no positions, takes passwords without
-quotes for nothing and every word for a secret, and brings an HTTP client along (measured in the project's decisions).
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from hyve.errors import InputError
+from hyve.secretfields import (
+    ALL,
+    EMPTY,
+    KEPT,
+    KUBERNETES,
+    NAMES,
+    Span,
+    apart,
+    csv_secrets,
+    held,
+    inner_label,
+    json_field,
+    json_secrets,
+    keeps,
+    label_of,
+    prose,
+    refers,
+    yaml_secrets,
+)
+from hyve.secretforms import ASKED, ASSIGNED, HINTS, LABELS, OPENED, PAIRED, PLACEHOLDER
 from hyve.strictjson import Pairs
 
 KINDS: Final = ("secrets", "emails", "ips")
 """What can be masked."""
-LABELS: Final = ("password", "key", "token", "private_key", "cookie", "email", "ip", "literal")
-"""What placeholders are called after; `literal` stands for text that looks like one."""
-
-_PLACEHOLDER = re.compile(rf"<({'|'.join(LABELS)})_(\d{{1,9}})>", re.IGNORECASE)
-
-
-class _Form(NamedTuple):
-    """A pattern of secrets and how their text begins, in small letters; group 1 is the secret, if there is one."""
-
-    label: str
-    begins: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-
-_NAMES = {
-    "password": r"pass(?:word|wd|phrase|code)?|pwd|secret|client_?secret|connection_?string",
-    "key": r"(?:api|access|secret|private|auth|account|shared_?access|encryption|signing|master|storage)[_.-]?key",
-    "token": r"(?:access|refresh|auth|bearer|session|csrf|id)?token|jwt|sig|authorization",
-    "cookie": r"(?:set-)?cookie|session_?id",
-}
-_NAME = re.compile(
-    "|".join(rf"(?P<{label}>(?:.*[^a-z])?(?:{names})(?:_(?:ts|num|hash|value))?)" for label, names in _NAMES.items()),
-    re.IGNORECASE,
-)
-"""Names of fields and columns whose values are secrets, split at capitals before."""
-_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-_WORDS = {
-    "password": "password passwd passphrase passcode pwd pass secret",
-    "key": " ".join(
-        f"{word}{joint}key"
-        for word in ("api", "access", "secret", "private", "auth", "account", "sharedaccess", "encryption", "signing")
-        for joint in ("", "_", "-", ".")
-    ),
-    "token": "token jwt sig authorization",
-    "cookie": "set-cookie cookie session_id sessionid session-id",
-}
-_ASSIGNED = re.compile(
-    r"""(?:
-    (?P<password>passw(?:or)?d|passphrase|passcode|pwd|secret
-        |(?:(?<![a-z])pass|(?-i:(?<=[a-z])Pass))(?=["'\s:=]))(?![_.-]?key)
-    |(?P<key>\w{3,12}?[_.-]?key(?!s|[_.-]?id))
-    |(?P<token>token|jwt|(?<=[?&;"'])sig(?=["'=])|authorization)
-    |(?P<cookie>(?<![a-z])(?:set-)?cookie|session[_-]?id)
-    )(?:[_-](?:hash|value))?+
-    \\{0,7}+["'\])]{0,2}+
-    (?:\s{0,4}+(?:=>|:=|[:=])\s{0,4}+|(?<=--password)\s
-    |\s{0,4}+,\s{0,4}+\\{0,7}+"value\\{0,7}+"\s{0,4}+:\s{0,4}+(?:\{\s{0,4}+\\{0,7}+"stringValue\\{0,7}+"\s{0,4}+:\s{0,4}+)?+)
-    (?:"(?:SCHEME)?+(?P<double>(?:[^"\\]|\\.)++)(?:"|\Z)
-    |'(?:SCHEME)?+(?P<single>(?:[^'\\]|\\.)++)(?:'|\Z)
-    |(?P<escape>\\{1,7}+)"(?:SCHEME)?+(?P<escaped>[^"\\]{1,4000}+)(?:(?P=escape)"|\\*\Z)
-    |(?:SCHEME)?+(?P<bare>(?![\[{(])[^\s,;&"'\\|]{1,4000}+))""".replace(
-        "SCHEME", r"(?:bearer|basic|digest|token|apikey|negotiate)\s{1,4}"
-    ),
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-"""A name, its quote (escaped or not), a sign, and the value, which ends with its quotes or the text. A name may also be
-that of a pair, {"name": ..., "value": ...}, as environments and OTLP's attributes have it."""
-
-
-def _form(label: str, begins: str, rest: str, before: str = r"(?<![A-Za-z0-9])", flags: int = 0) -> _Form:
-    return _Form(label, tuple(begins.lower().split()), re.compile(before + rest, flags))
-
-
-_I = re.IGNORECASE
-_FORMS = (
-    _form("literal", " ".join(f"<{label}_" for label in LABELS), _PLACEHOLDER.pattern, "", _I),
-    _form(
-        "private_key",
-        "-----begin",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*+"
-        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
-        "",
-    ),
-    _form("cookie", "cookie: set-cookie:", r"(?:set-)?cookie:\s{0,4}+([^\r\n\"'\\]{3,4000}+)", r"(?<![\w-])", _I),
-    _form("token", "eyJ", r"eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}", r"(?<![\w-])"),
-    _form("password", "://", r"://[^\s:/@\"'<>\\]{0,128}:([^\s/\"'<>\\]{1,256})@", ""),
-    _form("password", "password> passphrase> secret> token>", r"\w{5,10}>([^<>]{1,4000}+)</", "", _I),
-    _form("key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
-    _form("key", "AIza", r"AIza[\w-]{35,}+"),
-    _form("key", "LTAI", r"LTAI[A-Za-z0-9]{12,26}+"),
-    _form("key", "sk_live sk_test rk_live rk_test pk_live pk_test", r"[a-z]{2}_(?:live|test)_[A-Za-z0-9]{10,}+"),
-    _form("key", "sk-", r"sk-(?:[a-z]{2,12}-)?[\w-]{20,}+"),
-    _form("key", "SG.", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
-    _form("key", "age-secret-key-", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}+"),
-    _form("key", "dapi", r"dapi[0-9a-f]{32}"),
-    _form("token", "ghp_ gho_ ghs_ ghu_ ghr_", r"gh[opsur]_[A-Za-z0-9]{30,}+"),
-    _form("token", "github_pat_ dckr_pat_", r"(?:github|dckr)_pat_[\w-]{20,}+"),
-    _form("token", "glpat- gldt- glrt- glcbt- glptt- glagent- glsoat-", r"gl[a-z]{2,5}-[\w-]{20,}+"),
-    _form("token", "glsa_ glc_", r"gl(?:sa|c)_[\w=]{30,}+"),
-    _form("token", "xoxa- xoxb- xoxe- xoxp- xoxr- xoxs- xapp-", r"(?:xox[a-z]|xapp)-[\w-]{10,}+"),
-    _form("token", "ya29.", r"ya29\.[\w-]{20,}+"),
-    _form("token", "npm_ hf_", r"(?:npm|hf)_[A-Za-z0-9]{30,}+"),
-    _form("token", "pypi-", r"pypi-[\w-]{40,}+"),
-    _form("token", "dop_v1_", r"dop_v1_[0-9a-f]{64}"),
-    _form("token", "shpat_ shpca_ shppa_ shpss_", r"shp[a-z]{2}_[0-9a-fA-F]{32}"),
-    _form("token", "hvs. hvb. hvr.", r"hv[sbr]\.[\w-]{20,}+"),
-    _form("token", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
-    _form("token", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows)/([\w/-]{10,200}+)", "", _I),
-    _form("token", "api/webhooks/", r"api/webhooks/\d{5,30}/([\w-]{20,200}+)", "", _I),
-    _form("token", "bearer", r"bearer\s{1,4}((?=[\w.~+/=-]{0,60}?\d)[\w.~+/-]{8,4000}+=*+)", r"(?<!\w)", _I),
-    _form("token", "basic", r"basic\s{1,4}((?=[a-z+/]{0,60}?[\d=])[a-z0-9+/]{8,4000}+=*+)", r"(?<!\w)", _I),
-    _form("password", "-u --user", r"(?:-u|--user)[ =][\"']?[\w.@-]{1,64}:([^\s\"'<>]{1,200}+)", r"(?<=\s)"),
-)
-"""What a secret's own form, or what stands at it, tells."""
-
-
-def _automaton() -> tuple[AhoCorasick, tuple[tuple[str, re.Pattern[str]], ...]]:
-    """Finds every place in a text in small letters where a secret may be told; and what to ask there."""
-    begins: dict[str, tuple[str, re.Pattern[str]]] = {}
-    for form in _FORMS:
-        begins |= dict.fromkeys(form.begins, (form.label, form.pattern))
-    for label, words in _WORDS.items():
-        begins |= dict.fromkeys(words.split(), (label, _ASSIGNED))
-    return AhoCorasick(begins, matchkind=MatchKind.Standard), tuple(begins.values())
-
-
-_HINTS, _ASKED = _automaton()
 _CAPITALS = re.compile("[A-Z]+")
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])")
 _IP = re.compile(
     r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)|(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?![\w:])"
 )
-_EMPTY = re.compile(
-    r"(?i)\s*|null|none|nil|true|false|undefined|n/?a|yes|no|\*+|x{3,}|\.{2,}|-+|<[\w -]*>|\[[\w -]*\]|%\w?|\?"
-    r"|\$\{?[\w.:-]+\}?"
-)
-"""Values that keep no secret: nothing, what is masked already, names of variables."""
 _RUN = re.compile(r"\w*\d\w*(?:[-.:/]\w*\d\w*)*")
 _CRUMB = re.compile(r"=([^;,\s]{8,})(?=[;,\s]|\Z)")
+_NO_NAME = re.compile(r"[^\w.-]")
 _FEW = 8
 _SHORT, _LONG, _LONGEST = 4, 8, 4_000
 _PIECED = 500
 _PIECE = 6
 """Pieces of a secret with a digit, as templates of log lines take them apart, are masked from this length on."""
+
+
+_CLIENT = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w-]{0,12}")
+
+
+def _before(text: str, place: int) -> str:
+    """What of a name stands before a place."""
+    return _NO_NAME.split(text[max(0, place - 64) : place])[-1]
 
 
 def _in_word(text: str, place: int) -> bool:
@@ -202,23 +108,11 @@ class Redactor:
         return list(map(self._mask_known, told))
 
     def _mask_told(self, text: str) -> str:
-        """Masks what its form or a name before it tells to be a secret."""
+        """Masks what its form, a name before it, or its place in a document tells to be a secret."""
         parts: list[str] = []
         last = 0
-        for place, label, pattern in self._places(text):
-            match = pattern.match(text, place) if place >= last else None
-            if match is None:
-                continue
-            group: int | str = 0 if label == "literal" else match.lastindex or 0
-            if pattern is _ASSIGNED:
-                group = next(name for name in ("double", "single", "escaped", "bare") if match[name] is not None)
-                label = next(name for name in _NAMES if match[name] is not None)
-            secret = match[group]
-            value = secret.rstrip(")]}") if group == "bare" else secret
-            if label != "literal" and (_EMPTY.fullmatch(value) or (label in ("token", "cookie") and value.isdigit())):
-                continue  # nothing, or a count of tokens or sessions
-            start, end = match.span(group)
-            parts += self._escape(text[last:start]), self._of(label, secret)
+        for start, end, label in self._told(text) if "secrets" in self.kinds else ():
+            parts += self._escape(text[last:start]), self._of(label, text[start:end])
             last = end
         text = "".join([*parts, self._escape(text[last:])])
         if "emails" in self.kinds and "@" in text:
@@ -227,11 +121,90 @@ class Redactor:
             text = _IP.sub(self._address, text)
         return text
 
+    def _told(self, text: str) -> list[Span]:
+        """Where secrets stand in a text, in order."""
+        fields: list[Span] = []
+        if KUBERNETES.search(text):
+            fields += json_secrets(text) + yaml_secrets(text)
+        spans: list[Span] = []
+        last = read = line = 0
+        for place, label, pattern in self._places(text):
+            if place >= line:
+                found, line = self._table(text, place)
+                fields += found
+            match = pattern.match(text, place) if place >= (read if pattern is OPENED else last) else None
+            if match is None:
+                continue
+            if pattern is OPENED:
+                name = _before(text, place) + match[0][: match.start("level") - place]
+                if held(name):
+                    found, read = json_field(text, match.end(), len(match["level"]), match["mark"], name)
+                    fields += found
+                continue
+            if pattern is PAIRED:
+                if (said := label_of(match["name"])) and keeps(said, match[2]):
+                    fields.append(Span(*match.span(2), said))
+                continue
+            span = self._assigned(text, match) if pattern is ASSIGNED else self._formed(label, match)
+            if span is not None:
+                spans.append(span)
+                last = span.end
+        fields = apart(fields)
+        for start, end, label in fields:
+            self._learn_field(label, text[start:end])
+        starts = [span.start for span in fields]
+        ends = [span.end for span in fields]
+        return apart(
+            [*fields, *(span for span in spans if bisect_right(ends, span.start) == bisect_left(starts, span.end))]
+        )
+
+    def _table(self, text: str, place: int) -> tuple[list[Span], int]:
+        """The secrets of a table whose head may be the line at `place`, and where to look for the next head."""
+        start = text.rfind("\n", max(0, place - _LONGEST), place) + 1
+        end = text.find("\n", place) + 1 or len(text)
+        if end - start > _LONGEST or (not start and place > _LONGEST):
+            return [], end
+        found, stop = csv_secrets(text, start)
+        return found, max(end, stop)
+
+    def _formed(self, label: str, match: re.Match[str]) -> Span | None:
+        group = 0 if label == "literal" else match.lastindex or 0
+        if label != "literal" and not keeps(label, match[group]):
+            return None
+        return Span(*match.span(group), label)
+
+    def _assigned(self, text: str, match: re.Match[str]) -> Span | None:
+        group = next(name for name in ("double", "single", "escaped", "line", "bare") if match[name] is not None)
+        label = next(name for name in NAMES if match[name] is not None)
+        name = _before(text, match.start()) + match[label]
+        start, end = match.span(group)
+        value = match[group].rstrip(")]}") if group == "bare" else match[group]
+        if match["quote"]:
+            end = start + len(value)  # a bare value after a quoted name is one of JSON
+        if match["option"] is not None and not name.startswith("--" if match["option"].isspace() else "-"):
+            return None
+        if refers(name) or not keeps(label, value, name):
+            return None
+        if group == "bare" and not match["quote"] and match["sign"] != "=" and prose(text, value, end):
+            return None
+        return Span(start, end, label)
+
+    def _learn_field(self, label: str, secret: str) -> None:
+        """Has the value of a field masked in columns that do not have the field's name."""
+        if secret.isdigit() and len(secret) < _SHORT:
+            return
+        self.learn(label, secret)
+        if "\\" in secret:
+            with suppress(ValueError):
+                self.learn(label, str(json.loads(f'"{secret}"')))
+
     def _may_hold(self, text: str) -> bool:
         """Whether there may be anything to mask: quickly told for many short texts together."""
         if self.kinds - {"secrets"} or self._everywhere or self._exact:
             return True
-        return bool(_PLACEHOLDER.search(text)) or any(pattern.match(text, at) for at, _, pattern in self._places(text))
+        return bool(PLACEHOLDER.search(text) or KUBERNETES.search(text)) or any(
+            pattern.match(text, at) for at, _, pattern in self._places(text)
+        )
 
     def _places(self, text: str) -> list[tuple[int, str, re.Pattern[str]]]:
         """Where a secret may be told in a text, first what stands first, and as what by which pattern."""
@@ -240,11 +213,11 @@ class Redactor:
         small = text.lower()
         if len(small) != len(text):  # some letters become two
             small = _CAPITALS.sub(lambda match: match[0].lower(), text)
-        found = _HINTS.find_matches_as_indexes(small, overlapping=True)
-        return [(start, *_ASKED[which]) for start, which in sorted((start, which) for which, start, _ in found)]
+        found = HINTS.find_matches_as_indexes(small, overlapping=True)
+        return [(start, *ASKED[which]) for start, which in sorted((start, which) for which, start, _ in found)]
 
     def _escape(self, text: str) -> str:
-        return _PLACEHOLDER.sub(lambda match: self._of("literal", match[0]), text) if "<" in text else text
+        return PLACEHOLDER.sub(lambda match: self._of("literal", match[0]), text) if "<" in text else text
 
     def _mask_known(self, text: str) -> str:
         """Masks what is known to be a secret from elsewhere."""
@@ -264,7 +237,7 @@ class Redactor:
     def _matches(self, text: str) -> Iterator[tuple[int, int]]:
         """Where known secrets stand in `text`, outside of placeholders."""
         assert self._automaton is not None
-        taken = [match.span() for match in _PLACEHOLDER.finditer(text)] if "<" in text else []
+        taken = [match.span() for match in PLACEHOLDER.finditer(text)] if "<" in text else []
         last = 0
         for before, after in [*taken, (len(text), len(text))]:
             for _, start, end in self._automaton.find_matches_as_indexes(text[last:before]):
@@ -274,38 +247,89 @@ class Redactor:
 
     def mask_value(self, value: Any, name: str = "") -> Any:
         """A value of JSON with its secrets masked; `name` is the field or column that it stands in."""
+        return self._masked(value, name, held(name) if "secrets" in self.kinds else "")
+
+    def _masked(self, value: Any, name: str, holds: str) -> Any:
+        """A value in a field that `holds` a secret, ways to log in, or nothing of the kind."""
         if isinstance(value, str):
-            label = self.label(name)
-            if label and not _EMPTY.fullmatch(value):
-                return self._of(label, value)
-            return self.mask(value)
-        if isinstance(value, Pairs):
-            return Pairs((self.mask_value(key), self.mask_value(inner, str(key))) for key, inner in value)
-        if isinstance(value, Mapping):
-            named = value.get("key", value.get("name")) if "value" in value else None
-            pair = named if isinstance(named, str) and self.label(named) else ""
-            return {
-                self.mask_value(key): self.mask_value(inner, pair if key == "value" and pair else str(key))
-                if not (pair and isinstance(inner, dict))
-                else {kind: self.mask_value(held, pair) for kind, held in inner.items()}
-                for key, inner in value.items()
-            }
+            if holds in ("", "auth"):
+                return self.mask(value)
+            label = "password" if holds == ALL else holds
+            if (
+                holds != ALL
+                and value[:1] + value[-1:] in ("[]", "{}")
+                and (inside := self._json(value, name)) is not None
+            ):
+                return inside
+            kept = not EMPTY.fullmatch(value) if holds == ALL else keeps(label, value, name)
+            return self._of(label, value) if kept else self.mask(value)
+        if isinstance(value, Pairs | Mapping):
+            fields = list(value.items() if isinstance(value, Mapping) else value)
+            made = [
+                (self.mask_value(key), self._masked(inner, str(key), held))
+                for key, inner, held in self._held(fields, holds)
+            ]
+            return Pairs(made) if isinstance(value, Pairs) else dict(made)
         if isinstance(value, list | tuple):
-            return type(value)(self.mask_value(inner, name) for inner in value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and self.label(name) == "password":
+            return type(value)(self._listed(value, name, holds))
+        if isinstance(value, int | float) and not isinstance(value, bool) and holds in ("password", ALL):
             return self._of("password", str(value))
         return value
 
+    def _held(self, fields: list[tuple[Any, Any]], holds: str) -> Iterator[tuple[Any, Any, str]]:
+        """The fields of an object that `holds` something, and what each of them holds."""
+        if "secrets" not in self.kinds:
+            yield from ((key, inner, "") for key, inner in fields)
+            return
+        named = {str(key): inner for key, inner in fields}
+        pair = named.get("key", named.get("name"))
+        pair = label_of(pair) if isinstance(pair, str) else ""
+        for key, inner in fields:
+            key_ = str(key)
+            if holds == ALL or (named.get("kind") == "Secret" and key_ in KEPT):
+                yield key, inner, ALL
+            elif pair and key_.startswith("value"):
+                yield key, inner, pair
+            else:
+                nested = isinstance(inner, Mapping | Pairs | list | tuple)
+                yield key, inner, (held(key_) if nested else "") or inner_label(key_, holds)
+
+    def _listed(self, values: Sequence[Any], name: str, holds: str) -> Iterator[Any]:
+        """The values of a list, which may be the arguments of a command."""
+        before: Any = None
+        client = False
+        for value in values:
+            said = holds
+            if isinstance(value, str) and not holds and "secrets" in self.kinds:
+                if isinstance(before, str) and before.startswith("-") and not value.startswith("-"):
+                    said = label_of(before.lstrip("-"))
+                client |= bool(_CLIENT.fullmatch(value))
+                if client and value.startswith("-p") and len(value) > 2:
+                    yield "-p" + self._of("password", value[2:])
+                    continue
+            before = value
+            yield self._masked(value, name, said)
+
+    def _json(self, text: str, name: str) -> str | None:
+        """The JSON of a field that keeps secrets with these masked, None if it is none."""
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        parts: list[str] = []
+        last = 0
+        for start, end, label in json_field(text, 0, 0, '"', name)[0]:
+            parts += self._escape(text[last:start]), self._of(label, text[start:end])
+            last = end
+        return self._mask_known("".join([*parts, self._escape(text[last:])]))
+
     def label(self, name: str) -> str:
         """What the values of a field or column of this name are, "" where they are no secrets."""
-        if not name or "secrets" not in self.kinds or len(name) > 200:
-            return ""
-        match = _NAME.fullmatch(_CAPITAL.sub("_", name))
-        return str(match.lastgroup) if match else ""
+        return label_of(name) if "secrets" in self.kinds else ""
 
     def unmask(self, text: str, *, keep: bool = False) -> str:
         """`text` with the secrets back; with `keep`, as an answer may show it."""
-        return _PLACEHOLDER.sub(lambda match: self._back(match, keep), text) if "<" in text else text
+        return PLACEHOLDER.sub(lambda match: self._back(match, keep), text) if "<" in text else text
 
     def unmask_value(self, value: Any, *, keep: bool = False) -> Any:
         """`unmask` of all texts in a value of JSON or a frozen dataclass."""
@@ -335,7 +359,7 @@ class Redactor:
             text = match[0]
             quote = text[0]
             if quote in "'\"":
-                inner = _PLACEHOLDER.sub(lambda found: self._back(found).replace(quote, quote * 2), text[1:-1])
+                inner = PLACEHOLDER.sub(lambda found: self._back(found).replace(quote, quote * 2), text[1:-1])
                 return f"{quote}{inner}{quote}"
             return "'" + self._back(match).replace("'", "''") + "'" if self._knows(text) else text
 
@@ -356,9 +380,9 @@ class Redactor:
                 self._remember(label, secret, placeholder)
         return placeholder
 
-    def learn(self, label: str, secret: str) -> None:
+    def learn(self, label: str, secret: str, name: str = "") -> None:
         """Has the value of a secret field masked where it stands alone, too."""
-        if not _EMPTY.fullmatch(secret):
+        if keeps(label, secret, name):
             self._exact.setdefault(secret, self._of(label, secret))
 
     def _remember(self, label: str, secret: str, placeholder: str) -> None:
@@ -392,4 +416,4 @@ class Redactor:
         return self._secrets.get(placeholder, match[0])
 
 
-_SQL_PARTS = re.compile(rf"'(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\"|{_PLACEHOLDER.pattern}", re.IGNORECASE)
+_SQL_PARTS = re.compile(rf"'(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\"|{PLACEHOLDER.pattern}", re.IGNORECASE)

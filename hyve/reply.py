@@ -4,7 +4,9 @@ Rules:
 - Native tool calls come first. Without a usable one, a JSON call in the text counts, fenced or bare; without
   that, the text itself is the answer (`Direct`). ReplyError where none of them is left.
 - Several calls at once: the first usable one is taken. A call that can't be used (unknown tool, arguments
-  that don't fit) is passed over. Text beside a call goes along with a Template and is dropped beside a Query.
+  that don't fit) is passed over. Text beside a call goes along with it.
+- A query may be bare SQL: as arguments, as `query_datastore(sql="...")`, or as a text that is nothing but one fenced
+  statement.
 - Arguments may be a JSON object, a string of JSON, or a string of a string of JSON; what is not quite JSON is
   repaired. Of a text, and of arguments, the first megabyte is read. Lone surrogates become U+FFFD.
 - QueryDatastore, GenTemplateAndBackfill and BackfillData (H27) are accepted too, in any spelling of case and
@@ -18,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
@@ -66,7 +68,8 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What a model sent back. Token counts are None where the service reported none, `cost` where no price is known."""
+    """What a model sent back. Token counts are None where the service reported none, `cost` where no price is known;
+    `cut`: the model's token limit ended it."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -74,6 +77,7 @@ class ModelReply:
     completion_tokens: int | None = None
     model: str = ""
     cost: float | None = None
+    cut: bool = False
 
 
 class Model(Protocol):
@@ -111,10 +115,12 @@ class Direct:
 
 @dataclass(frozen=True)
 class Query:
-    """Mode 3: rows are wanted before the answer. `call` is None where the call stood in the text."""
+    """Mode 3: rows are wanted before the answer. `call` is None where the call stood in the text; `text` is what stood
+    beside it."""
 
     sql: str
     call: ToolCall | None
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,8 @@ def decide(reply: ModelReply) -> Decision:
     decision = _from_calls(written, unusable)
     if decision is not None:
         return decision
+    if not written and (sql := _sql_alone(text)):
+        return Query(sql, None)
     # A text that is nothing but a broken or unknown call is no answer; anything else the user can read.
     if text and not any(not call.beside for call in written):
         return Direct(text)
@@ -213,16 +221,56 @@ def _from_calls(calls: Sequence[_Call], problems: list[str]) -> Decision | None:
             problems.append(f"there is no tool {call.name[:80]!r}, only query_datastore and fill_template")
             continue
         value = as_object(call.arguments)
+        if value is None and name in _QUERY and (bare := _bare_sql(call.arguments)):
+            value = {"sql": bare}
         if value is None:
             problems.append(f"the arguments of {call.name} are no JSON object: {str(call.arguments)[:80]!r}")
             continue
         try:
             if name in _QUERY:
-                return Query(_need_sql(value), call.native)
+                return Query(_need_sql(value), call.native, call.beside)
             return _template(value, loose if name in _TEMPLATE else [value], call)
         except _Unusable as reason:
             problems.append(f"{call.name}: {reason}")
     return None
+
+
+_STATEMENT = re.compile(r"\s*\(*\s*(?:SELECT|WITH|FROM|PIVOT)\s", re.IGNORECASE)
+_FENCED = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n([^`]*)```", re.IGNORECASE)
+_WRITTEN = re.compile(
+    r"(?:query_?datastore)\s*\(\s*(?:sql\s*[=:]\s*)?(?P<quote>\"{3}|'{3}|\"|'|`)(?P<sql>.*)(?P=quote)\s*,?\s*\)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _bare_sql(arguments: Any) -> str:
+    """The statement that arguments are which are no object; "" where they are none."""
+    if not isinstance(arguments, str) or len(arguments) > MAX_TEXT:
+        return ""
+    text = arguments.strip()
+    if text[:1] == '"':
+        read = parse(text)
+        text = read.strip() if isinstance(read, str) else text
+    fenced = _FENCED.fullmatch(text)
+    text = fenced[1].strip() if fenced else text
+    return text if _STATEMENT.match(text) else ""
+
+
+def _sql_alone(text: str) -> str:
+    """The statement that a text is nothing but: one fence, or a call as a programmer writes it."""
+    text = text.strip()
+    fenced = _FENCED.fullmatch(text)
+    if fenced:
+        text = fenced[1].strip()
+        if _STATEMENT.match(text):
+            return text
+    call = _WRITTEN.fullmatch(text.strip("` \n"))
+    if call is None:
+        return ""
+    sql = call["sql"]
+    if len(call["quote"]) == 1:
+        sql = re.sub(r"\\([\"'`\\])", r"\1", sql).replace("\\n", "\n")
+    return sql.strip() if _STATEMENT.match(sql) else ""
 
 
 class _Unusable(Exception):

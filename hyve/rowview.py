@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import codecs, rank
-from hyve.columns import Columns
-from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, is_dimension, is_measure, structural
+from hyve.columns import Columns, sql_name
+from hyve.profile import (
+    ENTITIES,
+    ColumnView,
+    Profile,
+    entity_rank,
+    free_text,
+    is_dimension,
+    is_measure,
+    names_entities,
+    structural,
+)
 from hyve.store import MASK
 
 _ROW_COLUMNS, _RARE, _IDS = 14, 60, 2
+_LEAST_COLUMNS, _CELL = 6, 40
+"""A row of a small view has fewer columns: one for so many tokens of the budget."""
+_NEARLY_EMPTY = 0.9
+"""A column of which more than this share is empty is in the rows only where one was chosen for it or asked for it."""
+_FULL = 3
+"""So many rows that stand out for the same reason have their full rank; each further one less."""
 _PER_TEMPLATE, _ALL_ALIKE = 2, 10
 """So many rows that say the same have their full rank, and so many are shown before usual ones."""
 _READ = 1_000
@@ -37,11 +55,13 @@ _CUT = "…"
 class RowView:
     """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
 
-    `rank` is the share of the table's weight that the row's line gets.
+    `rank` is the share of the table's weight that the row's line gets; `columns` are the heads of the cells, `names`
+    the columns that they are of.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
+    names: tuple[str, ...] = ()
 
 
 def show(value: Any, limit: int = 60) -> str:
@@ -56,15 +76,33 @@ def show(value: Any, limit: int = 60) -> str:
         return str(value)
     if value in ("", '""'):
         return json.dumps(value)
-    text: str = value
-    if _ODD.search(text):
-        text = text.encode("utf-8", "replace").decode()
-        text = _ESCAPED.sub(lambda match: "\\|" if match[0] == "|" else json.dumps(match[0])[1:-1], text)
-    if len(text) <= limit + _SPARE:  # the mark of a cut costs as much
-        return text
-    return f"{text[:limit]}…(+{len(text) - limit} chars)"
+    text, whole = value, len(value)
+    if whole > limit + _SPARE:
+        text = value[: limit + _SPARE + 1]  # the rest, which may be megabytes, is not shown
+    if not _ODD.search(text):
+        return text if whole <= limit + _SPARE else f"{text[:limit]}…(+{whole - limit} chars)"
+    pieces = [_one_line(char) for char in text.encode("utf-8", "replace").decode()]
+    if whole <= limit + _SPARE and sum(map(len, pieces)) <= limit + _SPARE:  # the mark of a cut costs as much
+        return "".join(pieces)
+    fit = bisect_right(list(accumulate(map(len, pieces))), limit)
+    return f"{''.join(pieces[:fit])}…(+{whole - fit} chars)"
 
 
+def _one_line(char: str) -> str:
+    return "\\|" if char == "|" else json.dumps(char)[1:-1] if _ESCAPED.match(char) else char
+
+
+def listing(value: Any, limit: int = 60) -> str:
+    """A value in a line of several: JSON where a comma, a quote or a blank at an end could be taken for the line's."""
+    if type(value) is str and _PARTING.search(value):
+        text = value.encode("utf-8", "replace").decode()
+        if len(text) <= limit + _SPARE:
+            return json.dumps(text, ensure_ascii=False)
+        return f"{json.dumps(text[:limit], ensure_ascii=False)}…(+{len(text) - limit} chars)"
+    return show(value, limit)
+
+
+_PARTING = re.compile(r'[,"]|^\s|\s$')
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|]")
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|\ud800-\udfff]")
 
@@ -81,29 +119,42 @@ def row_view(
         i
         for i in ranked
         if (views[i].distinct > 1 or 0 < views[i].nulls < table.rows)
-        and not views[i].identifier
         and not views[i].same
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
-    ids = [] if whole else [i for i in ranked if views[i].identifier and not views[i].same][:_IDS]
-    picked = sorted(keep[:_ROW_COLUMNS]) + sorted(ids)
+    order, reasons = _candidates(found, words, budget, rare)
+    picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], words, budget, rare)
     if not picked:
         return None
-    order = _candidates(found, words, budget, rare)
+    if not whole:
+        shown = {*picked}
+        order = {
+            row: share if row not in reasons or not shown.isdisjoint(reasons[row]) else 0.0
+            for row, share in order.items()
+        }
     places = np.fromiter(order, np.int64, len(order))
     columns = [found.columns.cells(views[i].column.name, places) for i in picked]
-    names = [views[i].column.name for i in picked]
+    names = [sql_name(views[i].column.name) for i in picked]
     for place, i in enumerate(picked if short else ()):
         head, columns[place] = _shortened(views[i], columns[place])
         names[place] += head
     hidden = len(picked) - len(ids)
+    telling = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
     seen: dict[str, int] = {}
-    known: set[tuple[Any, ...]] = set()
+    known: dict[tuple[Any, ...], int] = {}
     rows: list[tuple[int, float, tuple[Any, ...]]] = []
     for (row, share), cells in zip(order.items(), zip(*columns, strict=True), strict=True):
-        if cells in known:
-            share = min(share, _USUAL) / 10  # the very same row again
-        known.add(cells)
+        if all(cell is None for cell in cells):
+            continue  # a row that shows nothing says nothing
+        but_time = tuple(cells[place] for place in telling) or cells
+        same = cells in known or known.get(but_time, 0) >= _PER_TEMPLATE
+        known[cells] = 1
+        if but_time != cells:
+            known[but_time] = known.get(but_time, 0) + 1
+        if same or not share:
+            share = (
+                min(share or _USUAL, _USUAL) / 10
+            )  # the very same row again, or nothing to be seen of why it is here
         if share <= _USUAL:
             if hidden and ids:
                 cells = (*cells[:hidden], *(_CUT for _ in ids))
@@ -112,7 +163,33 @@ def row_view(
             seen[template] = seen.get(template, 0) + 1
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))
-    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])))
+    columns_shown = tuple(views[i].column.name for i in picked)
+    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown)
+
+
+def _picked(
+    found: Profile, keep: Sequence[int], reasons: Sequence[int], words: Sequence[str], budget: int, rare: bool
+) -> tuple[list[int], list[int]]:
+    """(the columns of the rows, which of them are ids): `keep` by rank, `reasons` those that rows were chosen for.
+
+    What the question names and what makes the best rows stand out comes first, nearly empty columns do not come at all.
+    """
+    views = found.views
+    width = max(_LEAST_COLUMNS, min(_ROW_COLUMNS, budget // _CELL))
+    chosen = [i for i in dict.fromkeys(reasons) if i in set(keep)]
+    ids = [i for i in [*chosen, *keep] if views[i].identifier]
+    ids = list(dict.fromkeys(ids))[: _IDS if width == _ROW_COLUMNS else 1 if ids and ids[0] in chosen else 0]
+    if free_text(found.table):
+        ids = []
+    keep = [i for i in keep if not views[i].identifier]
+    asked = [i for i in keep if set(rank.words(views[i].column.name)).intersection(words)]
+    telling = [i for i in chosen if not views[i].identifier]
+    # Who or what a row is about, and when it was, belongs to why it is here.
+    about = [i for i in keep if names_entities(views[i]) or views[i].time]
+    filled = [i for i in keep if not rare or views[i].nulls <= _NEARLY_EMPTY * views[i].rows]
+    half = width // 2
+    first = list(dict.fromkeys([*asked[:half], *telling[:half], *about[:2], *asked, *telling[: half + 2], *filled]))
+    return sorted(first[:width]) + sorted(ids), sorted(ids)
 
 
 def _told_by_line(view: ColumnView) -> bool:
@@ -143,20 +220,28 @@ def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
     return "", cells
 
 
-def _candidates(found: Profile, words: Sequence[str], budget: int, rare: bool) -> dict[int, float]:
-    """Row numbers with the share of the table's weight that each deserves: rare, asked for, first, last, spread."""
+def _candidates(
+    found: Profile, words: Sequence[str], budget: int, rare: bool
+) -> tuple[dict[int, float], dict[int, list[int]]]:
+    """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, spread), most
+    first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
     rows = found.table.rows
     shares: dict[int, float] = {}
-    for place, (row, score) in enumerate(_rare(found) if rare else ()):
+    reasons: dict[int, list[int]] = {}
+    for place, (row, score, columns) in enumerate(_rare(found) if rare else ()):
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
-    for place, row in enumerate(_asked(found, words)):
-        shares[row] = max(shares.get(row, 0.0), 0.9 / (1 + 0.1 * place))
+        reasons[row] = columns
+    for place, (row, columns) in enumerate(_asked(found, words)):
+        share = 0.9 / (1 + 0.1 * place)
+        known = reasons.get(row, [])
+        reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
+        shares[row] = max(shares.get(row, 0.0), share)
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), 0.9 if place < 2 else 0.3)
     for place, row in enumerate(_spread(rows, budget // 6)):
         shares.setdefault(row, _USUAL / (1 + place / 1000))
-    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0]))), reasons
 
 
 def _spread(rows: int, most: int) -> list[int]:
@@ -169,44 +254,100 @@ def _spread(rows: int, most: int) -> list[int]:
     return list(found)
 
 
-def _rare(found: Profile) -> list[tuple[int, float]]:
-    """(row, surprise) of the rows that stand out, most first; the surprise is the largest of a row's fields.
+class _Scores:
+    """How much each row stands out, for which column, and as which of its kinds."""
+
+    def __init__(self, rows: int) -> None:
+        self.best = np.zeros(rows)
+        self.column = np.full(rows, -1, np.int32)
+        self.kind = np.zeros(rows, np.int64)
+        self.tops: list[tuple[int, dict[int, float]]] = []
+
+    def add(self, column: int, scores: NDArray[np.float64], kinds: NDArray[np.integer[Any]] | None = None) -> None:
+        """Takes in the scores by a column; rows of the same of its `kinds` stand out for the same reason."""
+        rows = np.flatnonzero(scores > _STANDS_OUT)
+        some = scores[rows]
+        top = rows[np.argsort(-some, kind="stable")[:_RARE]]
+        self.tops.append((column, dict(zip(top.tolist(), scores[top].tolist(), strict=True))))
+        rows = rows[some > self.best[rows]]
+        self.best[rows] = scores[rows]
+        self.column[rows] = column
+        self.kind[rows] = (len(self.tops) << 32) + (0 if kinds is None else kinds[rows].astype(np.int64) + 1)
+
+    def rows(self) -> list[tuple[int, float, list[int]]]:
+        """(row, score, columns) of those that stand out most; of many that do for the same reason only some."""
+        rare = np.flatnonzero(self.best > _STANDS_OUT)
+        rare = rare[np.argsort(-self.best[rare], kind="stable")]
+        by_kind = np.argsort(self.kind[rare], kind="stable")
+        kinds = self.kind[rare][by_kind]
+        starts = np.flatnonzero(np.r_[True, kinds[1:] != kinds[:-1]]) if len(rare) else np.zeros(0, np.int64)
+        before = np.zeros(len(rare))
+        before[by_kind] = np.arange(len(rare)) - np.repeat(starts, np.diff(np.r_[starts, len(rare)]))
+        scores = self.best[rare] / (1 + np.maximum(0, before - _FULL + 1) / 2)
+        order = np.argsort(-scores, kind="stable")[:_RARE]
+        found = []
+        for row, score in zip(rare[order].tolist(), scores[order].tolist(), strict=True):
+            if score > _STANDS_OUT:
+                least = 0.6 * self.best[row]
+                others = [column for column, top in self.tops if top.get(row, 0.0) >= least]
+                found.append((row, score, list(dict.fromkeys([int(self.column[row]), *others]))))
+        return found
+
+
+_STANDS_OUT = 0.5
+
+
+def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
+    """(row, surprise, columns) of the rows that stand out, most first; the surprise is the largest of a row's fields.
 
     A text surprises by how rare it is among its kind once ids and numbers are masked, a number by its distance from the
-    median of its own series: the rows that are alike in the columns that tell who they are about.
+    median of its own series: the rows that are alike in the columns that tell who they are about. That a field is there
+    at all surprises less where many others are as seldom there.
     """
     columns, table = found.columns, found.table
-    views = [view for view in found.views if not view.same]
-    scores = np.zeros(table.rows)
-    for view in views if table.rows >= 8 else ():
+    views = [(i, view) for i, view in enumerate(found.views) if not view.same]
+    scores = _Scores(table.rows)
+    present: dict[bytes, tuple[int, list[int]]] = {}
+    for i, view in views if table.rows >= 8 else ():
         filled = view.rows - view.nulls
         if view.complete and not view.nested:
-            np.maximum(scores, rank.rare_kinds(columns.coded(view.column.name)[0], _LEAST), out=scores)
+            codes = columns.coded(view.column.name)[0]
+            scores.add(i, rank.rare_kinds(codes, _LEAST), codes)
         if 0 < filled < view.rows // 4:
             there = columns.array(view.column.name).is_valid().to_numpy(zero_copy_only=False)
-            np.maximum(scores, there * rank.surprise(view.rows, 2, filled), out=scores)
-    texts = [view for view in views if view.column.type == "VARCHAR" and view.distinct > 12 and not view.identifier]
-    if any(view.column.name == "template" for view in texts):
-        texts = [view for view in texts if view.column.name == "template"]
-    for view in [view for view in texts if not view.complete][:3]:
+            present.setdefault(np.packbits(there).tobytes(), (filled, []))[1].append(i)
+    for bits, (filled, together) in present.items():
+        as_rare = sum(other <= 2 * filled for other, _ in present.values())
+        surprise = rank.surprise(table.rows, 2 * as_rare, filled)
+        there = np.unpackbits(np.frombuffer(bits, np.uint8), count=table.rows).astype(np.float64)
+        for i in together if surprise > _STANDS_OUT else ():
+            scores.add(i, there * surprise)
+    texts = [(i, v) for i, v in views if v.column.type == "VARCHAR" and v.distinct > 12 and not v.identifier]
+    if any(view.column.name == "template" for _, view in texts):
+        texts = [(i, view) for i, view in texts if view.column.name == "template"]
+    for i, view in [(i, view) for i, view in texts if not view.complete][:3]:
         codes, values = columns.coded(view.column.name)
         kinds = pc.replace_substring_regex(values, MASK, "#").dictionary_encode().indices.to_numpy()
-        np.maximum(scores, rank.rare_kinds(np.where(codes < 0, -1, kinds[codes])), out=scores)
+        of_rows = np.where(codes < 0, -1, kinds[codes])
+        scores.add(i, rank.rare_kinds(of_rows), of_rows)
     series = np.zeros(table.rows, np.int64)
     size = parted = 1
-    for view in sorted(filter(is_dimension, views), key=lambda view: (entity_rank(view), view.distinct)):
+    dimensions = [view for _, view in views if is_dimension(view)]
+    for view in sorted(dimensions, key=lambda view: (entity_rank(view), view.distinct)):
         if size * view.distinct * 8 <= table.rows and parted <= 3:
             series = series * (view.distinct + 1) + columns.coded(view.column.name)[0] + 1
             size, parted = size * view.distinct, parted + 1
-    for view in [view for view in views if is_measure(view)][:8]:
-        np.maximum(scores, rank.outliers(*columns.floats(view.column.name), series), out=scores)
-    rare = np.flatnonzero(scores > 0.5)
-    best = rare[np.argsort(-scores[rare], kind="stable")][:_RARE]
-    return list(zip(best.tolist(), scores[best].tolist(), strict=True))
+    for i, view in [(i, view) for i, view in views if is_measure(view)][:8]:
+        scores.add(i, rank.outliers(*columns.floats(view.column.name), series), series)
+    texts_first = [view.column.type != "VARCHAR" for view in found.views]
+    return [(row, score, sorted(because, key=texts_first.__getitem__)) for row, score, because in scores.rows()]
 
 
-def _asked(found: Profile, words: Sequence[str]) -> list[int]:
-    """Rows by BM25 against the question; rows that share no word with it score nothing and are not read."""
+def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
+    """Rows by BM25 against the question, with the columns that have most of its words.
+
+    Rows that share no word with it score nothing and are not read.
+    """
     columns, table = found.columns, found.table
     names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)][:40]
     if free_text(table):
@@ -226,8 +367,20 @@ def _asked(found: Profile, words: Sequence[str]) -> list[int]:
     cells = [columns.cells(name, rows) for name in names]
     texts = [" ".join([cell for cell in row if cell is not None])[:2000] for row in zip(*cells, strict=True)]
     scores = rank.bm25(words, texts)
-    best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))
-    return [int(rows[i]) for i in best[:_RARE]]  # where few rows have a word, BM25 may give them less than 0
+    # Where few rows have a word, BM25 may give them less than 0.
+    best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))[:_RARE]
+    numbers = {view.column.name: i for i, view in enumerate(found.views)}
+    asked = set(words)
+    result = []
+    for i in best:
+        found_in = [
+            (len(asked.intersection(rank.words(column[i][:2000]))), numbers[name])
+            for name, column in zip(names, cells, strict=True)
+            if column[i] and name in numbers
+        ]
+        most = max(found_in, default=(0, 0))[0]
+        result.append((int(rows[i]), [column for count, column in found_in if count == most > 0][:2]))
+    return result
 
 
 def _matches(columns: Columns, names: Sequence[str], patterns: Sequence[str]) -> list[NDArray[np.bool_]]:

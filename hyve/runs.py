@@ -6,6 +6,8 @@ Rules:
   same runs are given once more, and then what is known of them counts from the start. `Unsettled` means that it takes
   all values at once.
 - Arrays are joined column by column, and the runs' own freed on the way.
+- Relations say the same of many rows (a series' name and labels of each of its samples). So their texts are held as
+  codes, and their columns stay in chunks, one a run: nobody reads them before DuckDB does.
 """
 
 from __future__ import annotations
@@ -19,11 +21,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hyve.arrays import row_numbers
 from hyve.choices import MAX_COLUMNS
-from hyve.shape import LIST, ColumnData, Path, Shredder, Signature, TableData, Unsettled
+from hyve.shape import LIST, ColumnData, Numbers, Path, Shredder, Signature, TableData, Unsettled
 
 _READINGS = 3
 _DIGIT = re.compile(r"\d")
+_NUMBERS = ("parents", "series", "positions")
+_CODES = [(pa.dictionary(pa.int8(), pa.string()), 1 << 7), (pa.dictionary(pa.int16(), pa.string()), 1 << 15)]
+"""Types of texts held as codes, and how many different ones each has room for."""
 
 
 class Runs:
@@ -40,6 +46,7 @@ class Runs:
         self.root: TableData | None = None
         self.path: Path = ()
         self.tables: list[TableData] = []
+        self.varied: set[tuple[Path, Path]] = set()
 
     def add(self, run: list[Any], whole: Any = None, keys: Sequence[str] = ()) -> None:
         """Takes in one run. What stands around it, `whole`, holds it under `keys`; only that of the first counts."""
@@ -53,14 +60,30 @@ class Runs:
             self.path = (*keys, LIST)
             if self.path not in self.root.children:
                 raise Unsettled
-            self.tables.append(self.root.children[self.path])
-            return
-        table = self.shredder.table(self.path, run, self.derived)
-        table.positions += sum(before.rows for before in self.tables)
-        table.lists = 0 if self.tables else 1
-        if self.path:
-            table.parents, table.series = np.zeros(table.rows, np.int64), np.zeros(table.rows, np.int64)
+            table = self.root.children[self.path]
+        else:
+            table = self.shredder.table(self.path, run, self.derived)
+            table.positions += sum(before.rows for before in self.tables)
+            table.lists = 0 if self.tables else 1
+            if self.path:
+                table.parents, table.series = np.zeros(table.rows, np.int64), np.zeros(table.rows, np.int64)
+        self._pack(table)
         self.tables.append(table)
+
+    def _pack(self, root: TableData) -> None:
+        """Holds a run in less: numbers of rows in half, and the texts of relations as codes, but for columns that had
+        hardly a text twice in this run or one before."""
+        for table in root.walk():
+            for name in _NUMBERS:
+                setattr(table, name, _moved([getattr(table, name)], [0]))
+            if not self.derived:
+                continue
+            for path, column in table.columns.items():
+                place = table.path, path
+                if column.array is not None and pa.types.is_string(column.array.type) and place not in self.varied:
+                    coded = _coded(column.array)
+                    column.array = column.array if coded is None else coded
+                    self.varied |= {place} if coded is None else set()
 
     def table(self) -> TableData | None:
         """The table of all runs, or of what stands around them, with its child tables; None: read them again."""
@@ -73,51 +96,57 @@ class Runs:
                 self.forced.setdefault(place, {}).update(choices)
             self._begin()
             return None
-        joined = _joined(self.tables, [0] * len(self.tables))
+        joined = _joined(self.tables, [0] * len(self.tables), self.derived)
         self.tables = []
         root = self.root or joined
         if self.root is not None:
+            joined.series = row_numbers(joined.rows)
             joined.series[:] = 0  # all runs are of one list
             self.root.children[self.path] = joined
         self.shredder.finish(root)
         return root
 
 
-def _joined(runs: list[TableData], before: Sequence[int]) -> TableData:
-    """One table of those of several runs. `before`: how many rows the parent's table has before each run."""
+def _joined(runs: list[TableData], before: Sequence[int], chunked: bool) -> TableData:
+    """One table of those of several runs. `before`: how many rows the parent's table has before each run; `chunked`:
+    its columns stay in chunks."""
     sizes = [run.rows for run in runs]
     starts = list(accumulate(sizes, initial=0))[:-1]
     lists = list(accumulate((run.lists for run in runs), initial=0))
     first = runs[0]
-    made = TableData(
-        first.path,
-        sum(sizes),
-        first.derived,
-        _moved([run.parents for run in runs], before),
-        _moved([run.series for run in runs], lists),
-        np.concatenate([run.positions for run in runs]),
-        lists[-1],
-    )
-    for run in runs:
-        run.parents = run.series = run.positions = made.parents[:0]
+    none = row_numbers(0)
+    made = TableData(first.path, sum(sizes), first.derived, none, none, none, lists[-1])
+    for name, by in zip(_NUMBERS, (before, lists, [0] * len(runs)), strict=True):
+        setattr(made, name, _moved([getattr(run, name) for run in runs], by))
+        for run in runs:
+            setattr(run, name, none)
+    if np.array_equal(made.parents, made.series):
+        made.series = made.parents
     if first.keys is not None:
         made.keys = list(chain.from_iterable(run.keys or () for run in runs))
     made.signatures = _signatures(runs)
     filled = [run for run in runs if run.rows] or runs[:1]  # a table without rows has no fields
     for path in dict.fromkeys(path for run in filled for path in run.columns):
-        made.columns[path] = _column([run.columns.pop(path, None) for run in runs], sizes, starts)
+        made.columns[path] = _column([run.columns.pop(path, None) for run in runs], sizes, starts, chunked)
     if len(made.columns) > MAX_COLUMNS // 2:
         raise Unsettled
     for path in dict.fromkeys(path for run in filled for path in run.children):
         some = [
             (run.children.pop(path), start) for run, start in zip(runs, starts, strict=True) if path in run.children
         ]
-        made.children[path] = _joined([child for child, _ in some], [start for _, start in some])
+        made.children[path] = _joined([child for child, _ in some], [start for _, start in some], chunked)
     return made
 
 
-def _moved(numbers: list[np.ndarray[Any, Any]], by: Sequence[int]) -> np.ndarray[Any, Any]:
-    return np.concatenate([part + start for part, start in zip(numbers, by, strict=False)])
+def _moved(parts: list[Numbers], by: Sequence[int]) -> Numbers:
+    """All numbers one after the other, those of each part moved by what goes with it."""
+    made = row_numbers(sum(map(len, parts)))
+    at = 0
+    for part, start in zip(parts, by, strict=False):
+        made[at : at + len(part)] = part
+        made[at : at + len(part)] += start
+        at += len(part)
+    return made
 
 
 def _signatures(runs: list[TableData]) -> Signature | list[Signature]:
@@ -132,24 +161,36 @@ def _signatures(runs: list[TableData]) -> Signature | list[Signature]:
     )
 
 
-def _column(parts: list[ColumnData | None], sizes: Sequence[int], starts: Sequence[int]) -> ColumnData:
+def _column(parts: list[ColumnData | None], sizes: Sequence[int], starts: Sequence[int], chunked: bool) -> ColumnData:
     """One column of those of several runs, of which some may lack it."""
     there = [part for part in parts if part is not None]
     kind = _kind([part.array for part in there if part.array is not None])
     arrays = []
+    nulls = pa.nulls(max(sizes), kind)
     exact: dict[int, str] = {}
     for part, size, start in zip(parts, sizes, starts, strict=True):
         array = part.array if part is not None else None
         if array is None or array.null_count == len(array):
-            array = pa.nulls(size, kind)
+            array = nulls.slice(0, size)
         arrays.append(array if array.type == kind else array.cast(kind))
         if part is not None:
             exact.update((row + start, text) for row, text in part.exact.items())
             part.array = None
-    made = ColumnData(pa.concat_arrays(arrays), there[0].derived, exact, any(part.spells for part in there))
+    joined: Any = pa.chunked_array(arrays, kind) if chunked else pa.concat_arrays(arrays)
+    made = ColumnData(joined, there[0].derived, exact, any(part.spells for part in there))
     del arrays
     pa.default_memory_pool().release_unused()  # Arrow's allocator else holds twice of what is used
     return made
+
+
+def _coded(texts: pa.Array[Any]) -> pa.Array[Any] | None:
+    """Texts by their codes; None where most are different."""
+    coded = texts.dictionary_encode()
+    different = len(coded.dictionary)
+    if different * 2 > len(texts) - texts.null_count > 0:
+        return None
+    kind = next((kind for kind, most in _CODES if different <= most), None)
+    return None if kind is None else coded.cast(kind)
 
 
 def _kind(arrays: list[pa.Array[Any]]) -> Any:
@@ -159,6 +200,8 @@ def _kind(arrays: list[pa.Array[Any]]) -> Any:
         kinds = {array.type for array in arrays if not _bare(array)} or {arrays[0].type}
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_decimal(kind) for kind in kinds):
         return pa.decimal128(38, 0)
+    if len(kinds) > 1 and all(pa.types.is_string(kind) or pa.types.is_dictionary(kind) for kind in kinds):
+        return next((kind for kind, _ in reversed(_CODES) if kind in kinds and pa.string() not in kinds), pa.string())
     if len(kinds) > 1:
         raise Unsettled
     return next(iter(kinds))

@@ -44,7 +44,7 @@ from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import numbers, times
 
 Signature = str | tuple[Any, ...]
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64] | np.dtype[np.int32]]
 Path = tuple[Any, ...]
 """Keys from a row to a leaf or a child table. Tuples among them are steps that are no keys: `(INDEX, i)` a position of
 a fixed-length list, LIST, MAP, PAIRS and `(PARALLEL, first key)` a child table, EXPANDED, FIELDS, NUMBER, TIME and
@@ -72,7 +72,7 @@ class ColumnData:
 
     `exact` maps rows whose text can't be stored as UTF-8 (lone surrogates) to that text. `spells`: the numbers or times
     that its text may spell are wanted beside it. The store gives the `name` and takes the array away once DuckDB holds
-    it.
+    it. Relations that came in runs have chunks and codes in its place, which only the store reads.
     """
 
     array: pa.Array[Any] | None

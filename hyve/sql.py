@@ -4,7 +4,7 @@ The walls between a model's statement and everything else, from the outside in:
 1. `guard` (`hyve.guard`): one statement that only reads, only these tables, only listed functions.
 2. `connect`: in memory; no external access, no extensions, no spilling to disk, Python's variables invisible;
    functions that make much work out of a few characters (`repeat`, `range`, `levenshtein`) shadowed by macros
-   with bounds.
+   with bounds (`hyve.functions`).
 3. `lock`: no setting can be changed any more.
 4. `run`: time, memory, rows and bytes are limited. A statement past its time is interrupted, and so is one
    during which the process grows too far: DuckDB's own memory limit does not count what scalar functions and
@@ -35,8 +35,9 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from hyve import cells, operators
+from hyve import cells
 from hyve.errors import SqlError, SqlLimit, SqlRefused
+from hyve.functions import arm
 from hyve.guard import guard, is_dynamic_pivot, short
 from hyve.pivots import MAX_VALUES, with_values
 
@@ -86,36 +87,6 @@ class Limits:
     seconds: float = 5.0
     bytes: int = 8 << 20
     memory: int = 1 << 30
-
-
-# The size is checked inside an argument: DuckDB folds constants in both branches of a CASE around the call.
-_NUMBERS = "try_cast(b::VARCHAR AS DOUBLE) - try_cast(a::VARCHAR AS DOUBLE)) / try_cast(c::VARCHAR AS DOUBLE)"
-_TIMES = (
-    "epoch(try_cast(b::VARCHAR AS TIMESTAMP)) - epoch(try_cast(a::VARCHAR AS TIMESTAMP)))"
-    " / epoch(try_cast(c::VARCHAR AS INTERVAL))"
-)
-_STEPS = f"coalesce(({_NUMBERS}, ({_TIMES})"
-_SERIES = (("a", "a", "{a}"), ("a, b", "b - a", "a, {b}"), ("a, b, c", _STEPS, "a, b, {c}"))
-_RESIZE = (("l, n", "n", "l, {n}"), ("l, n, v", "n", "l, {n}, v"))
-_BOUNDED = (
-    ("repeat", 100_000, "characters", (("s, n", "length(s) * n", "s, {n}"),)),
-    ("lpad", 100_000, "characters", (("s, n, p", "n", "s, {n}, p"),)),
-    ("rpad", 100_000, "characters", (("s, n, p", "n", "s, {n}, p"),)),
-    ("replace", 100_000_000, "characters", (("s, f, r", "length(s) * length(r)", "s, f, {r}"),)),
-    (
-        "regexp_replace",
-        100_000_000,
-        "characters",
-        (("s, f, r", "length(s) * length(r)", "s, f, {r}"), ("s, f, r, o", "length(s) * length(r)", "s, f, {r}, o")),
-    ),
-    ("list_resize", 100_000, "values", _RESIZE),
-    ("array_resize", 100_000, "values", _RESIZE),
-    ("range", 100_000, "values", _SERIES),
-    ("generate_series", 100_000, "values", _SERIES),
-)
-"""Function, the most it may make, of what; for each count of parameters: their names, how much they make, the call."""
-_QUADRATIC = ("levenshtein", "editdist3", "damerau_levenshtein", "jaro_similarity", "jaro_winkler_similarity")
-_PRODUCT = 1_000_000
 
 
 def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConnection:
@@ -177,32 +148,6 @@ def release(connection: duckdb.DuckDBPyConnection, memory_limit: str, threads: i
         _emptied.append(((memory_limit, threads), connection))
 
 
-def arm(connection: duckdb.DuckDBPyConnection) -> None:
-    """Register the operators, and bounds for functions that could fill the memory or run without end."""
-    for name, most, what, forms in _BOUNDED:
-        bodies = []
-        for parameters, size, call in forms:
-            said = f"{name}() could make over {most} {what}; ask for fewer"
-            checked = {item: _unless(f"{size} > {most}", said, item) for item in parameters.split(", ")}
-            bodies.append(f"({parameters}) AS system.main.{name}({call.format_map(checked)})")
-        connection.execute(f"CREATE MACRO {name}{', '.join(bodies)}")
-    for name in _QUADRATIC:
-        said = f"{name}() compares texts of up to 1000 characters; shorten them with left(text, 1000)"
-        first = _unless(f"length(a) * length(b) > {_PRODUCT}", said, "a")
-        connection.execute(f"CREATE MACRO {name}(a, b) AS system.main.{name}({first}, b)")
-    operators.install(connection)
-
-
-def _unless(wrong: str, said: str, item: str) -> str:
-    """SQL that is `item`, or fails with `said` where `wrong` holds.
-
-    By a cast that fails: DuckDB's own `error()` is volatile, and an expression with one in it can't be partitioned by.
-    The empty text that is added keeps the cast from being folded, for then it would fail always.
-    """
-    fails = f"CAST('{said}' || left(({item})::VARCHAR, 0) AS INTEGER)"
-    return f"CASE WHEN {wrong} THEN list_extract([{item}], {fails}) ELSE {item} END"
-
-
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
     """Freeze the settings of `connection`; there is no way back."""
     connection.execute("SET lock_configuration = true")
@@ -232,9 +177,9 @@ def run(
             with _memory(limits.memory):
                 if is_dynamic_pivot(statement):
                     statement = _with_pivot_values(connection, statement, tables)
-                columns, types, rows, total = _fetch(connection, statement, limits)
+                columns, types, rows, total = _fetch(connection, statement, limits, watched)
         except (duckdb.Error, pa.ArrowException, OSError, MemoryError, RuntimeError) as error:
-            raise _failure(error, watched, limits, tables) from None
+            raise _failure(error, watched, limits, statement, tables) from None
     ms = (time.perf_counter() - started) * 1000
     return QueryResult(sql, columns, types, rows, total, ms)
 
@@ -385,7 +330,7 @@ _INTEGERS = ("BIGNUM", "UHUGEINT")
 
 
 def _fetch(
-    connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits
+    connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits, watched: _Watched
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[Any, ...], ...], int]:
     relation = connection.sql(statement)
     if relation is None:
@@ -395,30 +340,41 @@ def _fetch(
     if decoders or any(item.startswith("CAST") for item in chosen):
         relation = connection.sql(f"SELECT {', '.join(chosen)} FROM (\n{statement}\n)")
     rows: list[tuple[Any, ...]] = []
-    total = size = 0
+    total, left = 0, limits.bytes
     full = False
+    at_once = max(1, _CELLS // max(1, len(columns)))
     reader = relation.to_arrow_reader(2048)
     try:
         for batch in reader:
             total += batch.num_rows
-            if full or len(rows) >= limits.rows:
-                continue
-            batch = batch.slice(0, limits.rows - len(rows))
-            if size + batch.nbytes <= limits.bytes:
-                size += batch.nbytes
-                rows.extend(cells.rows(batch, decoders))
-                continue
-            for row in _bounded_rows(batch, decoders, limits.bytes):
-                size += limits.bytes + 1 if row is None else cells.size(row)
-                if row is None or size > limits.bytes:
-                    full = True
-                    break
-                rows.append(row)
+            start, stop = 0, min(batch.num_rows, limits.rows - len(rows))
+            while start < stop and not full:
+                part = _fitting(batch.slice(start, min(at_once, stop - start)), left)
+                full = part.num_rows < min(at_once, stop - start)
+                start, left = start + part.num_rows, left - part.nbytes
+                rows.extend(cells.rows(part, decoders))
+                if watched.why:
+                    raise duckdb.InterruptException("INTERRUPT")
     finally:
         reader.close()
     if full and not rows:
         raise SqlLimit(f"one row is larger than {limits.bytes} bytes; select fewer columns, or left(column, 1000)")
     return columns, types, tuple(rows), total
+
+
+_CELLS = 65_536
+"""Values that are made into Python between two looks at the limits."""
+
+
+def _fitting(batch: Any, limit: int) -> Any:
+    """As many of the first rows of `batch` as fit into `limit` bytes."""
+    low, high = 0, batch.num_rows
+    if batch.nbytes <= limit:
+        return batch
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if batch.slice(0, middle).nbytes <= limit else (low, middle)
+    return batch.slice(0, low)
 
 
 def _projection(types: tuple[str, ...]) -> tuple[list[str], dict[int, Callable[[Any], Any]]]:
@@ -442,28 +398,39 @@ def _projection(types: tuple[str, ...]) -> tuple[list[str], dict[int, Callable[[
     return chosen, decoders
 
 
-def _bounded_rows(
-    batch: Any, decoders: dict[int, Callable[[Any], Any]], limit: int
-) -> Iterator[tuple[Any, ...] | None]:
-    """The rows of `batch`; None in place of one that is larger than `limit`, which is never made into Python."""
-    if batch.nbytes <= limit:
-        yield from cells.rows(batch, decoders)
-        return
-    for start in range(batch.num_rows):
-        one = batch.slice(start, 1)
-        if one.nbytes > limit:
-            yield None
-        else:
-            yield from cells.rows(one, decoders)
-
-
 _TOLD = re.compile(
     r"Could not convert string '(\w+\(\) (?:could make|compares) [^']*)'|executing the UDF: \w+: ([^\n]+)"
 )
 """Words of our own inside of DuckDB's: of a bounded function (`_unless`), and of an operator's function."""
 
 
-def _failure(error: Exception, watched: _Watched, limits: Limits, tables: Collection[str]) -> SqlError:
+_HINTS = (
+    (
+        r"(?s)(?=.*\bTIMESTAMP(?:_NS)?\b(?! WITH))(?=.*TIMESTAMP WITH TIME ZONE)(?:Cannot|No function|Binder)",
+        "Times here are UTC and have no zone: write now(), or a cast: TIMESTAMPTZ '...'::TIMESTAMP",
+    ),
+    (
+        r"Unimplemented type for cast \((?:INTERVAL|\w*INT\w*|DOUBLE|DECIMAL\S*) -> TIMESTAMP_NS\)",
+        "epoch_ms() of an aggregate takes a time; of an INTERVAL write epoch(...) * 1000, of a number to_timestamp",
+    ),
+    (r"Unimplemented type for cast \((?:INT64|TIMESTAMP_NS) ->", "Cast the time first: column::TIMESTAMP"),
+    (r"Could not convert string '\d{4}-[^']*' to INTERVAL", "Write the time as TIMESTAMP '...'"),
+    (r"'(?:sum|quantile\w*|stddev\w*|median)\(INTERVAL", "Take seconds: epoch(b - a), or date_diff('ms', a, b)"),
+)
+"""What to do about some of DuckDB's errors."""
+
+
+def _hint(message: str, statement: str) -> str:
+    for pattern, advice in _HINTS:
+        if re.search(pattern, message):
+            return advice
+    name = re.search(r'Referenced column "(\w+)" (?:was )?not found', message)
+    if name and re.search(rf"\b{name[1]}\b[\s\w,]*\)?\s*->", statement):
+        return f"Write the lambda as: lambda {name[1]}: ..."
+    return ""
+
+
+def _failure(error: Exception, watched: _Watched, limits: Limits, statement: str, tables: Collection[str]) -> SqlError:
     told = _TOLD.search(str(error))
     message = short(str(told[1] or told[2]) if told else str(error))
     interrupted = "INTERRUPT" in message.upper() or isinstance(error, duckdb.InterruptException)
@@ -481,4 +448,6 @@ def _failure(error: Exception, watched: _Watched, limits: Limits, tables: Collec
         )
     if isinstance(error, duckdb.CatalogException) and "Table" in message:
         message += f" The tables are: {', '.join(sorted(tables)[:20])}"
+    if hint := _hint(str(error), statement):
+        return SqlError(f"{hint}. {message.partition(' Candidate functions:')[0]}")
     return SqlError(message or type(error).__name__)

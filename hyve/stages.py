@@ -7,18 +7,21 @@
 No stage calls a model but `diagnose`, which runs them all in one process. What a bad reply leads to:
 
     nothing, only thoughts, only calls that can't be used     the rules analyst's answer, with the reason
-    a template without its slots, columns or tables           the rules analyst's answer, with the reason
-    prose, rubbish, or a huge text for a diagnosis            the summary (cut), inconclusive, and what the rules say
-    causes without evidence that counts                       unsupported, inconclusive, and what the rules say
+    a template without its slots, columns or tables           its error, in the one more call; then the rules analyst
+    a diagnosis with neither cause nor claim that counts,     the rules analyst's answer, with the head of what the
+      or rubbish                                              model said, and what of it is unsupported
+    prose, or a huge text for a diagnosis                     the summary (cut), inconclusive, and what the rules say
+    causes without evidence that counts beside claims         unsupported, inconclusive, and what the rules say
     a query that fails                                        its error and the tables' columns, in the one more call
-    a query in place of the last answer                       its rows, said plainly, partial, and what the rules say
+    no answer after a query, or another query                 the rows, said plainly, partial, and what the rules say;
+                                                              the first reply's answer where one stood beside its call
+    a reply that the model's token limit cut                  a note
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,23 +31,37 @@ from typing import Any, Literal
 from hyve import evidence as evidences
 from hyve import masked
 from hyve import prompt as prompts
-from hyve.backfill import fill, gaps
-from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Status, Tokens
+from hyve.backfill import complete, gaps
+from hyve.conclusion import MAX_ITEMS
+from hyve.diagnosis import (
+    CUT,
+    RULES_ANSWER,
+    RULES_SAY,
+    Claim,
+    Diagnosis,
+    Evidence,
+    RootCause,
+    Status,
+    Tokens,
+    with_rows,
+)
 from hyve.document import Document, parse
 from hyve.errors import BackfillError, HyveError, InputError, ModelError, SqlError
+from hyve.jsontext import has_words
 from hyve.prompt import DEFAULT_BUDGET, FOLLOW_UP_BUDGET, Prompt
 from hyve.reply import Conclusion, Decision, Direct, Model, ModelReply, Query, Template, conclusion, decide
+from hyve.rowtext import cut, error_text, fit, rows_text
 from hyve.rules import analyse
-from hyve.sql import Limits, QueryResult
-from hyve.store import Datastore, quote
+from hyve.sql import Limits
+from hyve.store import Datastore
 from hyve.tokens import count_tokens
 
 _ECHO = 2_000
 """Characters of a model's own call that are sent back to it."""
 _FILL_SECONDS = 20.0
 """How long all statements of one template may run together."""
-_PROSE, _ANSWER = 4_000, 100_000
-"""Characters of a model's prose that are kept as summary, and as answer."""
+_PROSE, _ANSWER, _SAID = 4_000, 100_000, 500
+"""Characters of a model's prose that are kept as summary, as answer, and in a note."""
 
 
 @dataclass(frozen=True)
@@ -146,22 +163,33 @@ def view(
 
 @masked.follows
 def follow_up(
-    store: Datastore, messages: Sequence[Mapping[str, Any]], decision: Query, budget: int = FOLLOW_UP_BUDGET
+    store: Datastore,
+    messages: Sequence[Mapping[str, Any]],
+    decision: Query | Template,
+    budget: int = FOLLOW_UP_BUDGET,
 ) -> tuple[tuple[dict[str, Any], ...], int]:
     """The messages of the second and last call, and what they cost: the rows asked for in at most `budget` tokens.
 
     A statement that fails is answered with its error and the tables' columns; the model then answers with what it has.
+    A template that can't be filled is answered with its error, to be mended.
     """
-    try:
-        result = store.query(decision.sql)
-        content = _rows_text(result, budget - 40)
-    except SqlError as error:
-        content = _error_text(store, decision.sql, error, budget - 40)
-    content += "\nThis was the only query. Answer now, as asked above; call nothing."
+    if isinstance(decision, Template):
+        content = _misfit(store, decision, budget - 80)
+        asked, fallback = "fill_template", json.dumps({"template": decision.template}, ensure_ascii=False)
+        short = json.dumps({"template": cut(fallback, _ECHO)})
+    else:
+        try:
+            result = store.query(decision.sql)
+            content = rows_text(result, budget - 40)
+        except SqlError as error:
+            content = error_text(store, decision.sql, error, budget - 40)
+        content += "\nThis was the only query. Answer now, as asked above; call nothing."
+        asked, fallback = "query_datastore", decision.sql
+        short = json.dumps({"sql": cut(decision.sql, _ECHO)})
     added: list[dict[str, Any]]
     if decision.call is not None:
         call = decision.call
-        arguments = call.arguments if len(call.arguments) <= _ECHO else json.dumps({"sql": _cut(decision.sql, _ECHO)})
+        arguments = call.arguments if len(call.arguments) <= _ECHO else short
         function = {"name": call.name, "arguments": arguments}
         added = [
             {
@@ -173,74 +201,26 @@ def follow_up(
         ]
     else:
         added = [
-            {"role": "assistant", "content": f"query_datastore: {_cut(decision.sql, _ECHO)}"},
+            {"role": "assistant", "content": f"{asked}: {cut(fallback, _ECHO)}"},
             {"role": "user", "content": content},
         ]
     whole = (*map(dict, messages), *added)
     return whole, prompts.size(whole)
 
 
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}…(+{len(text) - limit} chars)"
-
-
-def _fit(text: str, budget: int) -> str:
-    """The head of `text` that takes at most `budget` tokens, with a marker where it was cut."""
-    head = text[: 8 * budget]  # no token is longer on average
-    while len(head) > 1 and count_tokens(_cut(text, len(head))) > budget:
-        head = head[: len(head) * 3 // 4]
-    return _cut(text, len(head))
-
-
-def _rows_text(result: QueryResult, budget: int) -> str:
-    """The rows in at most `budget` tokens, with the true count of all. Cells are cut where else no row would fit."""
-    width = len(result.columns)
-    while width > 1 and count_tokens("|".join(result.columns[:width])) > budget // 2:
-        width = width * 3 // 4
-    more = f"|... ({len(result.columns) - width} more columns)" if width < len(result.columns) else ""
-    head = f"{result.total_rows:,} rows\n" + _fit("|".join(result.columns[:width]), budget // 2) + more
-    spent = count_tokens(head) + 16
-    lines: list[str] = []
-    for longest in (400, 100, 25, 6):
-        left = budget - spent
-        for row in result.rows:
-            cells = (_cut(_cell(value).replace("|", "\\|"), longest) for value in row[:width])
-            line = "|".join(cells).replace("\n", "\\n")
-            left -= count_tokens(line) + 1
-            if left < 0:
-                break
-            lines.append(line)
-        if lines:
-            break
-    rest = result.total_rows - len(lines)
-    return "\n".join([head, *lines, *([f"... ({rest:,} more rows)"] if rest else [])])
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, (list, dict, bool)):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return "" if value is None else str(value)
-
-
-def _error_text(store: Datastore, statement: str, error: SqlError, budget: int) -> str:
-    """The error and the columns of the tables that the statement names (of the first ones where it names none)."""
-    lines = [_fit(f"The statement did not run: {error}", budget // 2)]
-    words = {word.lower() for word in re.findall(r"\w+", statement)}
-    named = [table for table in store.catalog.tables if set(re.findall(r"\w+", table.name.lower())) <= words]
-    for table in (named or store.catalog.tables)[:8]:
-        columns = [quote(column.name) for column in table.columns]
-        room = budget - count_tokens("\n".join(lines)) - 2
-        count = min(len(columns), 80)
-        while count:
-            more = f", ... ({len(columns) - count} more)" if count < len(columns) else ""
-            line = f"{quote(table.name)}({', '.join(columns[:count])}{more})"
-            if count_tokens(line) <= room:
-                lines.append(line)
-                break
-            count //= 2
-        else:
-            break
-    return "\n".join(lines)
+def _misfit(store: Datastore, decision: Template, budget: int) -> str:
+    """Why a template can't be filled, and how to mend it."""
+    try:
+        _filled(store, decision)
+        content = "The template was not filled: mend it."
+    except SqlError as error:
+        content = error_text(store, " ".join(part.sql for part in decision.fills), error, budget)
+    except HyveError as error:
+        content = fit(f"The template was not filled: {error}", budget)
+    return (
+        f"{content}\nThis was the only try. Reply now with the whole mended call as text, "
+        '{"tool":"fill_template","arguments":{"template":{},"fills":[]}}, or answer as asked above.'
+    )
 
 
 @masked.answers
@@ -256,27 +236,41 @@ def finish(
 ) -> Diagnosis:
     """The answer that a decision makes: evidence is run, templates are filled.
 
-    `mode` is "query" where the decision came after a follow-up. A template that can't be filled leaves the answer to
-    the rules analyst, marked so. Beside a diagnosis that is prose, or whose causes all lack evidence, a note says what
-    the rules analyst found.
+    `mode` is "query" where the decision came after a follow-up. A template that can't be filled then leaves the answer
+    to the rules analyst, marked so; before, where a call is left to mend it, it raises the HyveError. A diagnosis with
+    neither cause nor claim that counts, or of rubbish, leaves the answer to the rules analyst, too. Prose, and a
+    diagnosis whose causes all lack evidence, has a note that says what the rules analyst found.
     """
     if isinstance(decision, Template):
         try:
             return replace(_filled(store, decision), model=model)
         except HyveError as error:
+            if mode == "direct":
+                raise
             return rules(store, question, focus, f"the model's template could not be filled: {error}")
     found = conclusion(decision.text)
     diagnosis = replace(_concluded(store, found, decision.text, kind), model=model, mode=mode)
-    if kind == "diagnosis" and (not found.structured or (diagnosis.unsupported and not diagnosis.root_causes)):
+    if kind != "diagnosis":
+        return diagnosis
+    if not found.structured and has_words(decision.text):
+        return _with_rules(diagnosis, store, question, focus)
+    if not diagnosis.root_causes and not diagnosis.claims:
+        why = "the model's answer has neither a cause nor a claim with evidence that counts"
+        answered = rules(store, question, focus, why)
+        said = cut("".join(c if c.isprintable() else " " for c in decision.text[: 4 * _SAID]).strip(), _SAID)
+        return replace(
+            answered,
+            unsupported=(*answered.unsupported, *diagnosis.unsupported),
+            notes=(*answered.notes, *diagnosis.notes, f"the model said: {said}"),
+        )
+    if diagnosis.unsupported and not diagnosis.root_causes:
         return _with_rules(diagnosis, store, question, focus)
     return diagnosis
 
 
 def _with_rules(diagnosis: Diagnosis, store: Datastore, question: str, focus: Sequence[str]) -> Diagnosis:
     found = rules(store, question, focus)
-    note = (
-        f"the rules analyst, asked because the model's answer stands without evidence: {found.status}: {found.summary}"
-    )
+    note = f"{RULES_SAY} the model's answer stands without evidence: {found.status}: {found.summary}"
     return replace(diagnosis, notes=(*diagnosis.notes, note))
 
 
@@ -289,24 +283,29 @@ def _filled(store: Datastore, decision: Template) -> Diagnosis:
             raise BackfillError(f"the statements of the fills took over {_FILL_SECONDS:g} s together; ask for less")
         limits = Limits(rows=200_000, bytes=64 << 20, seconds=min(left, Limits.seconds))
         results.append((store.query(part.sql, limits), part.mappings))
+    chart = complete(decision.template, results)
+    total = sum(result.total_rows for result, _ in results)
+    missing = sum(gaps(result, mappings) for result, mappings in results)
+    resolver = evidences.Resolver(store)
+    refused = {result.sql: why for result, _ in results if (why := resolver.refusal(result.sql, result))}
     evidence = tuple(
         Evidence(f"e{i + 1}", result.sql, result.columns, result.rows[: evidences.LIMITS.rows], result.total_rows)
-        for i, (result, _) in enumerate(results)
+        for i, result in enumerate(result for result, _ in results if result.total_rows)
     )
-    chart = fill(decision.template, results)
-    total = sum(result.total_rows for result, _ in results)
-    empty = [result.sql for result, _ in results if not result.total_rows]
-    missing = sum(gaps(result, mappings) for result, mappings in results)
+    notes = [f"a fill does not count as evidence: {statement!r}: {why}" for statement, why in refused.items()]
+    if missing:
+        notes.append(f"{missing:,} values are NaN or infinite: they are null in the chart")
+    if chart.own:
+        notes.append(f"{chart.own:,} numbers in the template's data are the model's own: no query gave them")
+    if chart.surplus:
+        notes.append(f"{chart.surplus:,} placeholders of the template that no row filled were removed")
     return Diagnosis(
-        status="partial" if empty else "conclusive",
-        summary=_cut(decision.text, _PROSE) or f"The template was filled with {total:,} rows.",
+        status="partial" if refused else "conclusive",
+        summary=cut(decision.text, _PROSE) or f"The template was filled with {total:,} rows.",
         evidence=evidence,
-        charts=(chart,),
+        charts=(chart.value,),
         mode="template",
-        notes=(
-            *(f"{statement!r} returned no rows: nothing was filled from it" for statement in empty),
-            *([f"{missing:,} values are NaN or infinite: they are null in the chart"] if missing else []),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -315,8 +314,12 @@ def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["di
     causes: list[RootCause] = []
     claims: list[Claim] = []
     unsupported: list[Claim] = []
+    absent: list[str] = []
     for cause in found.root_causes:
-        ids = resolver.ids(cause.evidence)
+        ids = resolver.ids(cause.evidence, cause=True)
+        if ids and not resolver.occurs(cause.entity):
+            absent.append(cause.entity)
+            ids = ()
         if ids:
             causes.append(RootCause(cause.entity, cause.summary, cause.confidence, ids))
         else:
@@ -330,19 +333,26 @@ def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["di
     elif found.status == "partial" and (causes or claims):
         status = "partial"
     notes = [f"evidence does not count: {statement!r}: {why}" for statement, why in resolver.failed.items()]
+    notes += [f"evidence supports no root cause: {statement!r}: {why}" for statement, why in resolver.denied.items()]
+    notes += [
+        f"a root cause is not supported: {cut(entity, 200)!r} is nowhere in the data"
+        for entity in dict.fromkeys(absent)
+    ]
+    if found.dropped:
+        notes.append(f"{found.dropped:,} items of the answer were dropped: it gave more than {MAX_ITEMS} of a kind")
     if resolver.skipped:
         notes.append(f"{resolver.skipped} statements of evidence were not run: the answer gave too many")
     if found.status == "conclusive" and status == "inconclusive" and found.structured:
         notes.append("the model said conclusive, but no root cause of its answer has evidence that resolves")
     return Diagnosis(
         status=status,
-        summary=_cut(found.summary, _PROSE),
+        summary=cut(found.summary, _PROSE),
         root_causes=tuple(causes),
         claims=tuple(claims),
         unsupported=tuple(unsupported),
         evidence=resolver.evidence,
         next_steps=found.next_steps,
-        answer="" if found.structured else _cut(text, _ANSWER),
+        answer="" if found.structured else cut(text, _ANSWER),
         notes=tuple(notes),
     )
 
@@ -351,16 +361,18 @@ def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["di
 def rows_answer(
     store: Datastore, decision: Query, *, model: str = "", question: str = "", focus: Sequence[str] = ()
 ) -> Diagnosis:
-    """What stands where a model asks again though there is no third call: the rows it asked for, said plainly, and what
+    """What stands where a model asks for a query though no call is left: the rows it asked for, said plainly, and what
     the rules analyst found."""
-    note = "the model asked for a second query instead of answering; its rows are shown, without an interpretation"
+    why = "the model asked for a second query instead of answering"
     try:
         result = store.query(decision.sql, evidences.LIMITS)
     except SqlError as error:
-        found = Diagnosis("partial", f"No answer: {note}, and the query failed: {error}", mode="query", model=model)
+        summary = f"No answer: {why}, and the query failed: {error}"
+        found = Diagnosis("partial", summary, mode="query", model=model)
     else:
         evidence = Evidence("e1", result.sql, result.columns, result.rows, result.total_rows)
         summary = f"No interpretation: the model's last query returned {result.total_rows:,} rows."
+        note = f"{why}; the rows of that query are shown, without an interpretation"
         found = Diagnosis("partial", summary, evidence=(evidence,), mode="query", model=model, notes=(note,))
     return _with_rules(found, store, question, focus)
 
@@ -373,7 +385,7 @@ def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reaso
         what = str(error) if isinstance(error, HyveError) else f"{type(error).__name__}: {error}"
         tables = ", ".join(f"{table.name} ({table.rows:,} rows)" for table in store.catalog.tables[:12])
         found = Diagnosis("inconclusive", f"The rules can't read this data ({what}). Tables: {tables}.")
-    return replace(found, notes=(*found.notes, f"answered by the rules analyst: {reason}")) if reason else found
+    return replace(found, notes=(*found.notes, f"{RULES_ANSWER}{reason}")) if reason else found
 
 
 async def diagnose(request: Request, store: Datastore, model: Model | None = None) -> Diagnosis:
@@ -384,6 +396,8 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
     began = time.perf_counter()
     ms: dict[str, float] = {}
     calls = completion = second = 0
+    cost: float | None = None
+    cuts: list[str] = []
 
     @contextmanager
     def timed(stage: str) -> Iterator[None]:
@@ -394,7 +408,7 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
             ms[stage] = (time.perf_counter() - start) * 1000
 
     async def ask(stage: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Decision:
-        nonlocal calls, completion
+        nonlocal calls, completion, cost
         if model is None:
             raise ModelError("no model is configured", "connection")
         calls += 1
@@ -408,45 +422,65 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
         if not isinstance(reply, ModelReply) or not isinstance(reply.text, str):
             raise ModelError(f"the model's client must return a ModelReply with a text, not {reply!r:.80}", "reply")
         completion += written(reply)
+        if reply.cost is not None:
+            cost = (cost or 0.0) + reply.cost
+        if reply.cut:
+            cuts[:] = [CUT]
         return await asyncio.to_thread(decide, reply)
+
+    about: dict[str, Any] = {"question": request.question, "focus": request.focus, "model": _name(model)}
+
+    async def ended(decision: Decision, mode: Literal["direct", "query"]) -> Diagnosis:
+        with timed("finish"):
+            if isinstance(decision, Query):
+                return await asyncio.to_thread(rows_answer, store, decision, **about)
+            return await asyncio.to_thread(finish, store, decision, mode=mode, kind=request.kind, **about)
+
+    async def by_rules(error: HyveError) -> Diagnosis:
+        with timed("finish"):
+            return await asyncio.to_thread(rules, store, request.question, request.focus, str(error))
+
+    async def after(first: Query | Template) -> Diagnosis:
+        """The answer of the second call."""
+        nonlocal second
+        with timed("query"):
+            messages, second = await asyncio.to_thread(follow_up, store, built.messages, first)
+        decision: Decision | None = None
+        try:
+            decision = await ask("model_2", messages, ())
+            found = await ended(decision, "query")
+        except HyveError as error:
+            found = await by_rules(error)
+        if found.mode != "rules" and not isinstance(decision, Query):
+            if isinstance(first, Query) and not found.evidence:
+                found = replace(found, evidence=(await ended(first, "query")).evidence)
+            return found
+        if conclusion(first.text).structured:
+            whole = await ended(Direct(first.text), "query")
+            if whole.mode != "rules":
+                note = "the answer is that of the model's first reply: its second one could not be used"
+                return replace(whole, notes=(*whole.notes, note))
+        return with_rows(found, await ended(first, "query")) if isinstance(first, Query) else found
 
     with timed("prepare"):
         built = await asyncio.to_thread(compact, store, request)
     try:
         decision = await ask("model", built.messages, built.tools)
-        mode: Literal["direct", "query"] = "direct"
         if isinstance(decision, Query):
-            mode = "query"
-            with timed("query"):
-                messages, second = await asyncio.to_thread(follow_up, store, built.messages, decision)
-            decision = await ask("model_2", messages, ())
-        with timed("finish"):
-            if isinstance(decision, Query):
-                found = await asyncio.to_thread(
-                    rows_answer,
-                    store,
-                    decision,
-                    model=_name(model),
-                    question=request.question,
-                    focus=request.focus,
-                )
-            else:
-                found = await asyncio.to_thread(
-                    finish,
-                    store,
-                    decision,
-                    model=_name(model),
-                    mode=mode,
-                    question=request.question,
-                    focus=request.focus,
-                    kind=request.kind,
-                )
+            found = await after(decision)
+        else:
+            try:
+                found = await ended(decision, "direct")
+            except HyveError:
+                if not isinstance(decision, Template):
+                    raise
+                found = await after(decision)
     except HyveError as error:
-        with timed("finish"):
-            found = await asyncio.to_thread(rules, store, request.question, request.focus, str(error))
+        found = await by_rules(error)
     ms["total"] = (time.perf_counter() - began) * 1000
     tokens = Tokens(built.original_tokens, built.prompt_tokens, second, completion)
-    return replace(found, calls=calls, tokens=tokens, ms=ms, notes=(*request.notes, *found.notes))
+    notes = (*request.notes, *cuts, *found.notes)
+    return replace(found, calls=calls, tokens=tokens, cost=cost, ms=ms, notes=notes)
 
 
 def written(reply: ModelReply) -> int:

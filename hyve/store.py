@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -34,8 +35,11 @@ from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
 
-_COMPRESSED, _ROW_GROUP = 16 << 20, 122_880
+_COMPRESSED, _ROW_GROUP = 12 << 20, 122_880
 """Bytes of tables that are worth the time it takes to compress them, and the rows that DuckDB compresses together."""
+
+_LARGE = 32 << 20
+"""Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
 
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
@@ -132,10 +136,16 @@ class Datastore:
         self.flags = tuple(dict.fromkeys([*flags, *met]))
         taken = {root.name.lower() for root in (*relations, *self._roots)}
         self._settings = memory_limit, threads
-        self._database: duckdb.DuckDBPyConnection | None = sql.open_database(memory_limit, threads)
+        roots = (*relations, *self._roots)
+        large = threads > 1 and sum(_bytes(root.data) for root in roots) > _LARGE
+        self._database: duckdb.DuckDBPyConnection | None = (
+            _single(memory_limit) if large else sql.open_database(memory_limit, threads)
+        )
         self._guarded = False
         self._loaded = 0
-        tables = [table for root in (*relations, *self._roots) for table in self._create(root, taken)]
+        tables = [table for root in roots for table in self._create(root, taken)]
+        if large:
+            self._database.execute(f"SET threads = {threads}")
         self.catalog = Catalog(tuple(tables))
 
     @classmethod
@@ -207,10 +217,10 @@ class Datastore:
         return next(free, None) or free_name(identifier(candidates[-1]), taken)
 
     def _load(self, name: str, data: TableData, parent: TableData | None, root: Root) -> Table:
-        arrays: dict[str, pa.Array[Any]] = {}
+        arrays: dict[str, pa.Array[Any] | pa.ChunkedArray[Any]] = {}
         columns: list[Column] = []
 
-        def add(column: str, array: pa.Array[Any], path: str = "", derived: bool = False, typed: str = "") -> None:
+        def add(column: str, array: Any, path: str = "", derived: bool = False, typed: str = "") -> None:
             arrays[column] = array
             columns.append(Column(column, "", path, derived, typed))
 
@@ -243,9 +253,8 @@ class Datastore:
             found = f"regexp_extract_all(text, '{MASK}') AS variables"
             first = ", ".join(name for name in arrays if name in ("_id", "_row_id", "line", "text"))
             selected = f"{first}, {masked}, {found}, * EXCLUDE ({first})"
-        self._fill(quote(name), selected, pa.table(arrays))
-        arrays.clear()
-        pa.default_memory_pool().release_unused()
+        data.series = data.positions = data.parents[:0]
+        self._fill(quote(name), selected, arrays)
         described = self._connection.execute(f"DESCRIBE {quote(name)}").fetchall()
         known = {column.name: column for column in columns}
         return Table(
@@ -262,21 +271,35 @@ class Datastore:
             root.source,
         )
 
-    def _fill(self, name: str, selected: str, source: pa.Table) -> None:
-        """Creates a table; a large one slice by slice, each compressed before the next."""
-        slices = max(1, source.nbytes // _COMPRESSED)
-        size = max(1, -(-source.num_rows // slices // _ROW_GROUP)) * _ROW_GROUP
+    def _fill(self, name: str, selected: str, arrays: dict[str, Any]) -> None:
+        """Creates a table of `arrays`, which it empties; a large one slice by slice, of which each is freed, and
+        compressed before the next one is loaded."""
+        source = pa.table(arrays)
+        arrays.clear()
+        wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
+        schema = pa.schema(list(wide))
+        width = _size(source.itercolumns()) / max(1, source.num_rows)
+        step = max(1, int(_COMPRESSED / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
+        slices = [source.slice(start, step) for start in range(0, max(1, source.num_rows), step)]
+        del source
         statement = f"CREATE TABLE {name} AS"
-        for start in range(0, max(1, source.num_rows), size):
-            part = source.slice(start, size)
-            self._connection.register("_source", part)
+        for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
+            size = _size(part.itercolumns())
+            if self._loaded and self._loaded + size > _COMPRESSED:
+                self._compress()
+            self._connection.register("_source", part.cast(schema))
             self._connection.execute(f"{statement} SELECT {selected} FROM _source")
             self._connection.unregister("_source")
             statement = f"INSERT INTO {name}"
-            self._loaded += part.nbytes
+            self._loaded += size
+            del part
+            pa.default_memory_pool().release_unused()
             if self._loaded > _COMPRESSED:
-                self._connection.execute("CHECKPOINT")
-                self._loaded = 0
+                self._compress()
+
+    def _compress(self) -> None:
+        self._connection.execute("CHECKPOINT")
+        self._loaded = 0
 
     def reconstruct(self, i: int) -> Any:
         """The value of part `i` (counted over all documents), read back from the tables."""
@@ -295,6 +318,28 @@ class Datastore:
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]
         return [parts[number] for number in sorted(parts)]
+
+
+def _single(memory_limit: str) -> duckdb.DuckDBPyConnection:
+    """An empty database of one thread that takes settings: one that was used before is locked."""
+    while True:
+        connection = sql.open_database(memory_limit, 1)
+        ((locked,),) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()
+        if not locked:
+            connection.execute("SET allocator_bulk_deallocation_flush_threshold = '1MB'")  # not half a gigabyte
+            return connection
+        connection.close()
+
+
+def _size(columns: Iterable[Any]) -> int:
+    """About how many bytes DuckDB takes for columns until it compresses them; 16 for a text that comes as a code."""
+    return sum(16 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in columns)
+
+
+def _bytes(data: TableData) -> int:
+    """The same for all columns of a table and those below it."""
+    tables = (table.columns.values() for table in data.walk())
+    return _size(column.array for columns in tables for column in columns if column.array is not None)
 
 
 def _shapes(data: TableData) -> tuple[Shape, ...]:

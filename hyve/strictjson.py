@@ -31,10 +31,10 @@ from hyve.kept import comes_back, kept, written
 MAX_DIGITS = 4_000
 """Integers with more digits stay text: Python takes the square of their length, and refuses those beyond 4,300."""
 
-_PIECE = 1 << 18
+_PIECE = 1 << 17
 """Characters read at a time: what orjson makes of so many fits a processor's cache."""
 
-LONG, RUN = 1 << 22, 1 << 19
+LONG, RUN = 1 << 22, 1 << 18
 """Characters of a text whose list is not kept as objects, and of the runs in which it comes: short ones, as objects of
 a few megabytes take a third less time than those of fifty."""
 

@@ -7,15 +7,14 @@ and last ones. A row view holds rows in table order, cells parted by `|`; its fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hyve import rank, toon
-from hyve.columns import Codes, Columns
+from hyve.columns import Codes, Columns, sql_name
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
-from hyve.naming import quote
 from hyve.profile import COLUMNS as PROFILED
 from hyve.profile import (
     ENTITIES,
@@ -26,14 +25,15 @@ from hyve.profile import (
     entity_rank,
     is_dimension,
     is_measure,
+    kinds,
     listed,
     means,
     names_entities,
     profile,
     told,
 )
-from hyve.rowview import RowView, row_view, show
-from hyve.store import Datastore, Table
+from hyve.rowview import RowView, listing, row_view, show
+from hyve.store import Column, Datastore, Table
 
 _NAMES = 40
 """So many columns of a table that is told in brief are named."""
@@ -81,15 +81,17 @@ class TableView:
         i, weight = self.index, self.weight
         head = 1000.0 + weight if self.main else weight * 1.35
         parts, owners = self._parts()
-        lines = [Line(i, HEAD, 0, head, f"## {table.name}: {_rows(table.rows)}{_join(table)}", parts=parts)]
+        lines = [Line(i, HEAD, 0, head, f"## {sql_name(table.name)}: {_rows(table.rows)}{_join(table)}", parts=parts)]
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
-            named = names_entities(views[k])
+            named, name = names_entities(views[k]), views[k].column.name
             priority = weight * (1.25 if named and place < _NAMING else 1.3 / (1 + 0.15 * place))
             most = SMALL if place < 12 or named else 5
-            lines.append(Line(i, COLUMNS, k, priority, _column_line(views[k], most, self.series, limit), 1))
+            lines.append(
+                Line(i, COLUMNS, k, priority, _column_line(views[k], most, self.series, limit), (name,), varied=True)
+            )
         for of_entities, share in ((True, 1.25), (False, 0.7)):
             few = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
             for text, columns in _alike(few, limit):
@@ -103,7 +105,7 @@ class TableView:
             names = ["rowid", *self.rows.columns]
             in_toon = self.switches.toon
             columns_line = f"[]{{{','.join(names)}}}:" if in_toon else "|".join(names)
-            lines.append(Line(i, ROWS, -1, weight * 1.15, columns_line))
+            lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names))
             spent = 0
             for row, share, cells in self.rows.rows:
                 if in_toon:
@@ -164,13 +166,22 @@ class Brief:
     def lines(self, limit: int, budget: int) -> list[Line]:
         """The candidate lines."""
         i, weight, table = self.index, self.weight, self.table
-        names = [quote(column.name) for column in told(table)]
+        names = [sql_name(column.name) for column in told(table)]
         more = f", ... ({len(names) - _NAMES} more)" if len(names) > _NAMES else ""
         first = max(weight * 1.1, self.naming if self.entities else 0.0)
-        lines = [Line(i, HEAD, 0, first, f"## {table.name}: {_rows(table.rows)}{_join(table)}{self.note}")]
-        lines.append(Line(i, COLUMNS, 0, weight, f"- {', '.join(names[:_NAMES])}{more}", len(names)))
+        lines = [Line(i, HEAD, 0, first, f"## {sql_name(table.name)}: {_rows(table.rows)}{_join(table)}{self.note}")]
+        lines.append(
+            Line(
+                i,
+                COLUMNS,
+                0,
+                weight,
+                f"- {', '.join(names[:_NAMES])}{more}",
+                tuple(column.name for column in told(table)),
+            )
+        )
         for place, view in enumerate(self.entities, 1):
-            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}), 1))
+            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}), (view.column.name,)))
         return lines
 
     def cuts(self, limit: int) -> bool:
@@ -184,7 +195,7 @@ class Brief:
 
 def _join(table: Table) -> str:
     path = f" (from {table.path})" if table.path not in ("$", "lines") else ""
-    return path + (f", parent_{table.parent} = {table.parent}._id" if table.parent else "")
+    return path + (f", {sql_name('parent_' + table.parent)} = {sql_name(table.parent)}._id" if table.parent else "")
 
 
 def table_view(
@@ -199,6 +210,11 @@ def table_view(
 ) -> TableView:
     """The candidates of one table."""
     table, found = columns.table, profile(columns, max(PROFILED, budget // _COLUMN))
+    only = kinds(columns)
+    if only is not None and not only.all:
+        unlike = {only.measure, *only.parts}
+        views = tuple(replace(view, mean=None) if view.column.name in unlike else view for view in found.views)
+        found = replace(found, views=views)
     views = found.views
     places = range(len(views))
     ranked = tuple(sorted(places, key=lambda i: (_column_rank(views[i], table, words), i)) if switches.rank else places)
@@ -239,16 +255,18 @@ def _mean_lines(
     groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
     groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), entity_rank(view)))
     groups = [view for view in groups if not view.same]
-    measures = [view for view in views if is_measure(view)]
-    for group in groups[:2]:
+    only = kinds(found.columns)
+    measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)]
+    of = "" if only is None or only.all else f" of {only.name}s"
+    for group in groups[:2] if only is None or only.rows.any() else ():
         parent, label = (above, name) if group.column.name == SERIES else (None, group.column.name)
-        by = f"{quote(parent.table.name)}.{quote(label)}" if parent is not None else quote(label)
+        by = f"{sql_name(parent.table.name)}.{sql_name(label)}" if parent is not None else sql_name(label)
         for measure in measures[:2]:
-            averages = means(found.columns, label, measure.column.name, parent)
+            averages = means(found.columns, label, measure.column.name, parent, None if only is None else only.rows)
             if not averages:
                 continue
-            said = ", ".join(f"{show(name, 40)} {mean:.6g}" for name, mean in averages)
-            yield f"- mean {quote(measure.column.name)} by {by}: {said}"
+            said = ", ".join(f"{listing(name, 40)} {mean:.6g}" for name, mean in averages)
+            yield f"- mean {sql_name(measure.column.name)}{of} by {by}: {said}"
 
 
 def _series_name(store: Datastore, table: Table) -> tuple[Columns | None, str]:
@@ -277,39 +295,51 @@ def _example(found: Profile, ranked: Sequence[int]) -> str:
     if group is None:
         return ""
     number = next(filter(is_measure, views), None)
-    label = quote(group.column.name)
-    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
-    table = quote(found.table.name)
-    return f"SELECT {label}, count(*) AS n{measure} FROM {table} GROUP BY {label} ORDER BY n DESC LIMIT 10"
+    label, where = sql_name(group.column.name), ""
+    only = kinds(found.columns)
+    if only is not None and not only.all:
+        number = next((view for view in views if view.column.name == only.measure), None) if only.rows.any() else None
+        where = f" WHERE {sql_name(only.column)} = '{only.name}'" if number is not None else ""
+    measure = f", avg({sql_name(number.column.name)}) AS mean" if number is not None else ""
+    table = sql_name(found.table.name)
+    return f"SELECT {label}, count(*) AS n{measure} FROM {table}{where} GROUP BY {label} ORDER BY n DESC LIMIT 10"
 
 
 def _one_value(view: ColumnView) -> bool:
     return view.distinct <= 1 and not view.odd
 
 
-def _alike(views: Sequence[ColumnView], limit: int) -> Iterable[tuple[str, int]]:
+def _alike(views: Sequence[ColumnView], limit: int) -> Iterable[tuple[str, tuple[str, ...]]]:
     """(line, columns) of the columns that take few words: of one value, empty, or the same as another."""
-    groups: dict[str, dict[str, list[str]]] = {}
+    groups: dict[str, dict[str, list[Column]]] = {}
     for view in views:
         if view.same:
-            label, value = "the same", quote(view.same)
+            label, value = "the same", sql_name(view.same)
         elif not view.distinct:
             label, value = "all empty", ""
         else:
-            label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", show(_only(view), limit)
-        groups.setdefault(label, {}).setdefault(value, []).append(quote(view.column.name))
+            label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", _item(view, limit)
+        groups.setdefault(label, {}).setdefault(value, []).append(view.column)
     for label, values in groups.items():
-        texts, columns = [], 0
-        for value, names in values.items():
-            for start in range(0, len(names), _TOGETHER):
-                some = names[start : start + _TOGETHER]
-                texts.append(" = ".join([*some, value]) if value else ", ".join(some))
-                columns += len(some)
-                if columns >= _TOGETHER:
-                    yield f"- {label}: {', '.join(texts)}", columns
-                    texts, columns = [], 0
+        texts: list[str] = []
+        columns: list[str] = []
+        for value, alike in values.items():
+            for start in range(0, len(alike), _TOGETHER):
+                some = [column.name for column in alike[start : start + _TOGETHER]]
+                names = [sql_name(name) for name in some]
+                texts.append(" = ".join([*names, value]) if value else ", ".join(names))
+                columns += some
+                if len(columns) >= _TOGETHER:
+                    yield f"- {label}: {', '.join(texts)}", tuple(columns)
+                    texts, columns = [], []
         if texts:
-            yield f"- {label}: {', '.join(texts)}", columns
+            yield f"- {label}: {', '.join(texts)}", tuple(columns)
+
+
+def _item(view: ColumnView, limit: int) -> str:
+    """The one value of a column among others."""
+    value = _only(view)
+    return listing(value, limit) if view.column.type == "VARCHAR" else show(value, limit)
 
 
 def _only(view: ColumnView) -> Any:
@@ -318,7 +348,7 @@ def _only(view: ColumnView) -> Any:
 
 def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int = 60) -> str:
     """A column's line; `series` names the numbers of series."""
-    head = f"- {quote(view.column.name)} {view.column.type}"
+    head = f"- {sql_name(view.column.name)} {view.column.type}"
     nulls = f", {view.nulls:,} empty" if view.nulls else ""
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
     if view.distinct == 0:
@@ -333,7 +363,7 @@ def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int
         names = series if view.column.name == SERIES else {}
         shown = [f"{value} = {names[value]}" if value in names else value for value, _ in view.values[:most]]
         named = [
-            show(text) if each else f"{show(text)} {count:,}"
+            listing(text) if each else f"{listing(text)} {count:,}"
             for text, (_, count) in zip(shown, view.values[:most], strict=True)
         ]
         more = f", ... ({view.distinct - len(named):,} more)" if view.distinct > len(named) else ""
@@ -342,7 +372,7 @@ def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int
     filled = view.rows - view.nulls
     short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
     if len(view.samples) == 5 and filled > 5 and short and not view.time and view.step is None:
-        first, last = ([show(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
+        first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
         edge = f", in order: {', '.join(first)}, ... ({filled - 5:,} more rows), {', '.join(last)}"
     if not view.numeric and not view.time:
         span = ""

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from hyve import codecs, notation, rank
-from hyve.columns import Columns
+from hyve.columns import Columns, sql_name
 from hyve.fit import Fitted, fit
-from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
 from hyve.rowview import RowView
 from hyve.store import Datastore, Table
@@ -35,7 +34,7 @@ _MAIN, _ROOMY = 3, 1_200
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
 _HALVINGS = 4
-_SLACK = 0.04
+_SLACK = 0.02
 """The share of the budget that may stay unused while something is cut."""
 
 
@@ -87,19 +86,30 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches = Swit
 
     cells = _CELLS[1 if budget >= _ROOMY else 0 :]
     found = best(cells[0])
-    while pending and found.unused > budget * _SLACK:
-        i = pending.pop(0)
-        views[i] = table_view(store, columns[i], i, weights[i], words, budget, switches)
-        found = best(cells[0])
-    return Excerpt(_lengthened(found, cells, best, cut).text, True)
+    # What relations tell is not told twice as long as anything else is cut.
+    for again in (False, True):
+        for i in [i for i in pending if (i in notes) == again]:
+            if found.unused <= budget * _SLACK or (again and found.left):
+                break
+            views[i] = table_view(store, columns[i], i, weights[i], words, budget, switches)
+            found = best(cells[0])
+        found = _lengthened(found, cells, best, cut)
+    return Excerpt(found.text, True)
 
 
 def _told_elsewhere(store: Datastore, table: Table) -> str:
     """What is said of a table whose rows another one tells; "" where none does."""
-    if table.source:
+    if _as_received(table, store.catalog.tables):
         return ", as received"
     logs = store.catalog.table("log_records") if table.name == "container_logs" else None
     return ", the lines of log_records" if logs is not None and logs.rows >= table.rows else ""
+
+
+def _as_received(table: Table, tables: Sequence[Table]) -> bool:
+    """Whether relations were made of what a table holds: of a list of records, of most of them."""
+    if not table.source or table.parent or table.path != "$":
+        return table.source
+    return table.rows <= 2 * max((other.rows for other in tables if other.kind == "relation"), default=0)
 
 
 def _lengthened(
@@ -131,10 +141,10 @@ def schema(store: Datastore, budget: int) -> str:
     """The tables with their columns in one line of at most `budget` tokens, for data that is shown whole."""
     named = ""
     for table in store.catalog.tables:
-        columns = [quote(column.name) for column in told(table)]
+        columns = [sql_name(column.name) for column in told(table)]
         more = ", ..." if len(columns) > 12 else ""
         longer = f"{named}; " if named else "SQL tables: "
-        longer += f"{quote(table.name)}({', '.join(columns[:12])}{more})"
+        longer += f"{sql_name(table.name)}({', '.join(columns[:12])}{more})"
         if count_tokens(longer) > budget:
             break
         named = longer
@@ -215,7 +225,9 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if table.source:  # its content is (most likely) told again, and better, by the telemetry relations
+        if _as_received(
+            table, tables
+        ):  # its content is (most likely) told again, and better, by the telemetry relations
             weight *= 0.15
         weights.append(weight)
     return weights

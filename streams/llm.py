@@ -6,7 +6,8 @@ Rules:
   analyst and says why: a model that is down delays no diagnosis.
 - No call outlives the request's deadline. A model bounds itself (its turn and its call); what is waited for here beyond
   that is only a client that doesn't.
-- Hop 2 offers no tools; what comes back is passed on as hop 2, and the store worker ends the request.
+- Hop 2 offers no tools; what comes back is passed on as hop 2, and the store worker ends the request. The query of hop
+  1 goes along (`sql`, or `text` beside another query), so that its rows are not lost where no answer came.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hyve.diagnosis import CUT
 from hyve.errors import HyveError
+from hyve.jsontext import as_object, first
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, decide
 from hyve.tokens import count_tokens
 from schemas import Fill, PromptReady, StoreCommand, ToolCall
@@ -44,7 +47,12 @@ class LlmStage:
         except ValueError as error:
             raise Poison(str(error)) from None
         command = await self._command(prompt)
-        log.info("llm: %s: hop %d: %s", prompt.request_id, prompt.hop, command.reason or command.kind)
+        log.info(
+            "llm: %s: hop %d: %s",
+            prompt.request_id,
+            prompt.hop,
+            command.reason if command.kind == "rules" else command.kind,
+        )
         return [Outgoing.of("queries", prompt.request_id, command, prompt.request.partition)]
 
     async def _command(self, prompt: PromptReady) -> StoreCommand:
@@ -69,9 +77,11 @@ class LlmStage:
         spent = (time.perf_counter() - began) * 1000
         prompt = _billed(prompt, reply, model.name, spent)
         try:
-            return _from(prompt, decide(reply))
+            command = _from(prompt, decide(reply))
         except HyveError as error:
-            return _rules(prompt, f"the model's reply could not be used: {error}")
+            cut = f"; {CUT}" if reply.cut else ""
+            return _rules(prompt, f"the model's reply could not be used: {error}{cut}")
+        return command.model_copy(update={"reason": CUT}) if reply.cut else command
 
 
 def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> PromptReady:
@@ -99,13 +109,28 @@ def _from(prompt: PromptReady, decision: Decision) -> StoreCommand:
         "deadline": prompt.deadline,
         "account": prompt.account,
     }
+    asked = _asked(prompt)
     if isinstance(decision, Direct):
-        return StoreCommand(kind="direct", text=decision.text, **base)
+        return StoreCommand(kind="direct", text=decision.text, sql=asked, **base)
     call = None if decision.call is None else ToolCall.model_validate(decision.call)
     if isinstance(decision, Query):
-        return StoreCommand(kind="query", sql=decision.sql, call=call, **base)
+        return StoreCommand(kind="query", sql=decision.sql, call=call, text=asked, **base)
     fills = tuple(Fill.model_validate(fill) for fill in decision.fills)
-    return StoreCommand(kind="template", template=decision.template, fills=fills, call=call, text=decision.text, **base)
+    base.update(template=decision.template, fills=fills, call=call, text=decision.text, sql=asked)
+    return StoreCommand(kind="template", **base)
+
+
+def _asked(prompt: PromptReady) -> str:
+    """The query of hop 1 that the prompt of hop 2 answers; "" where there is none, or it was cut for its length."""
+    said = next((message for message in prompt.messages if message.get("role") == "assistant"), None)
+    if prompt.hop != 2 or said is None:
+        return ""
+    for call in said.get("tool_calls") or ():
+        arguments = as_object((call.get("function") or {}).get("arguments"))
+        sql = first(arguments, "sql", "query", "statement") if arguments else None
+        return sql if isinstance(sql, str) and not sql.endswith(" chars)") else ""
+    name, _, sql = str(said.get("content") or "").partition(": ")
+    return sql if name == "query_datastore" and not sql.endswith(" chars)") else ""
 
 
 def _rules(prompt: PromptReady, reason: str) -> StoreCommand:
@@ -114,6 +139,7 @@ def _rules(prompt: PromptReady, reason: str) -> StoreCommand:
         hop=prompt.hop,
         kind="rules",
         reason=reason[:2000],
+        sql=_asked(prompt),
         request=prompt.request,
         deadline=prompt.deadline,
         account=prompt.account,

@@ -61,7 +61,7 @@ class OpenAI:
         text, calls = _content(message)
         if not text and not calls and first.get("finish_reason") == "length":
             raise _cut()
-        return _reply(value, text, calls)
+        return _reply(value, text, calls, first.get("finish_reason") == "length")
 
 
 class Anthropic:
@@ -96,7 +96,7 @@ class Anthropic:
         text, calls = _content(value)
         if not text and not calls and value.get("stop_reason") == "max_tokens":
             raise _cut()
-        return _reply(value, text, calls)
+        return _reply(value, text, calls, value.get("stop_reason") == "max_tokens")
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def error_text(value: Mapping[str, Any]) -> str:
     return str(error)
 
 
-def _reply(value: Mapping[str, Any], text: str, calls: tuple[ToolCall, ...]) -> ModelReply:
+def _reply(value: Mapping[str, Any], text: str, calls: tuple[ToolCall, ...], cut: bool) -> ModelReply:
     usage = value.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     model = value.get("model")
@@ -163,6 +163,7 @@ def _reply(value: Mapping[str, Any], text: str, calls: tuple[ToolCall, ...]) -> 
         prompt_tokens=asked,
         completion_tokens=_count(usage.get("completion_tokens", usage.get("output_tokens"))),
         model=utf8(model)[:200] if isinstance(model, str) else "",
+        cut=cut,
     )
 
 

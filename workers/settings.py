@@ -15,7 +15,8 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hyve.errors import HyveError
-from hyve.redact import KINDS, LABELS
+from hyve.redact import KINDS
+from hyve.secretforms import LABELS
 from schemas import TOPICS, Topic
 
 EMBEDDED: Final[dict[str, str]] = {

@@ -4,11 +4,12 @@
 for each interval, the strongest first:
 
 - "spike" and "dip": neighbouring samples further from what was expected than `k` robust sigma and than the tail of the
-  other samples lets expect. `value` is the furthest one, `score` its distance in sigma.
+  other samples lets expect. `value` is the furthest one, `score` its distance in sigma; both may be infinite.
 - "shift": from here on the level is another one, until the next shift. `expected` is the level before, `value` the one
   behind it (of the sample, that is with its season and trend). `score` is NULL where there is no noise at all.
 - "gap": more samples are missing than elsewhere; `points` is how many, `score` the same in usual distances. The
-  interval is from the last sample before to the first one behind.
+  interval is from the last sample before to the first one behind. A row that comes in time and holds NaN or NULL is a
+  sample without a value, and no gap.
 
 `low` and `high` bound what would have been no anomaly; `period` is in samples; `found` counts all intervals, of which
 `top` are shown. Rows are counted from 0 in the order of the table.
@@ -22,11 +23,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hyve.operators import Operator
+from hyve.operators.reading import most
 from hyve.operators.robust import FEWEST, Decomposition, Floats, Ints, decompose, even_grid, tail
-from hyve.operators.series import SERIES, function
+from hyve.operators.series import function, series
 
 _NEAR = 2
 """Flagged samples at most so many steps apart are one interval."""
@@ -52,29 +55,47 @@ class _Series:
 
 def detect(values: Floats, times: Ints | None, rows: Ints, k: float) -> Iterator[dict[str, Any]]:
     """The findings of one series."""
+    all_values, all_times, all_rows, finite = values, times, rows, np.isfinite(values)
+    values, rows, times = values[finite], rows[finite], times[finite] if times is not None else None
     if len(values) < FEWEST:
         return
     at = times if times is not None else rows
     places, step = even_grid(at)
     samples = np.searchsorted(places, np.arange(places[-1] + 1), side="right") - 1
     series = _Series(values, times, rows, places, samples)
-    yield from _gaps(series, at, step)
+    yield from _gaps(_Series(all_values, all_times, all_rows, places, samples), finite, step)
     known = np.zeros(len(samples), bool)
     known[places] = True
     parts = decompose(np.interp(np.arange(len(samples)), places, values), known, step / 1e9 if times is not None else 0)
     yield from _shifts(series, parts)
     if parts.sigma:
         yield from _spikes(series, parts, known, k)
+    yield from _infinite(_Series(all_values, all_times, all_rows, places, samples))
 
 
-def _gaps(series: _Series, at: Ints, step: float) -> Iterator[dict[str, Any]]:
+def _gaps(series: _Series, finite: npt.NDArray[np.bool_], step: float) -> Iterator[dict[str, Any]]:
+    """Where no sample is. One that has no value is there, if it comes when the next one is due."""
     if not step:
         return
-    steps = np.diff(at).astype(np.float64)
+    at = series.times if series.times is not None else series.rows
+    steps = np.diff(at[finite]).astype(np.float64)
     limit = max(2.5 * step, step + tail(np.abs(steps[steps > 0] - step), len(steps)))
+    held = np.flatnonzero(finite)
+    since = (at - at[held[np.maximum(np.searchsorted(held, np.arange(len(at)), side="right") - 1, 0)]]) / step
+    there = np.flatnonzero(finite | (np.abs(since - np.rint(since)) < 0.2))
+    steps = np.diff(at[there]).astype(np.float64)
     for i in np.flatnonzero(steps > limit):
         missing = round(steps[i] / step) - 1
-        yield _finding(series, "gap", int(i), int(i) + 1, points=missing, score=float(steps[i] / step))
+        yield _finding(series, "gap", int(there[i]), int(there[i + 1]), points=missing, score=float(steps[i] / step))
+
+
+def _infinite(series: _Series) -> Iterator[dict[str, Any]]:
+    """An infinite value among finite ones, such as a rate by nothing."""
+    far = np.flatnonzero(np.isinf(series.values))
+    apart = (np.diff(far) > _NEAR) | (np.sign(series.values[far[1:]]) != np.sign(series.values[far[:-1]]))
+    for run in np.split(far, np.flatnonzero(apart) + 1) if len(far) else ():
+        value = float(series.values[run[0]])
+        yield _finding(series, "spike" if value > 0 else "dip", int(run[0]), int(run[-1]), len(run), value, score=value)
 
 
 def _shifts(series: _Series, parts: Decomposition) -> Iterator[dict[str, Any]]:
@@ -150,15 +171,13 @@ def _finding(
     }
 
 
-_MACRO = f"""(tbl, col, k := 3.5, top := 20, time := NULL, series := NULL) AS TABLE
-{SERIES}, _found AS (
-    SELECT _series, unnest(hyve_detect_anomaly(_values, _times, _places, CAST(k AS DOUBLE))) AS _f FROM _lists
-)
+_MACRO = f"""(tbl, col := NULL, k := 3.5, top := 20, time := NULL, series := NULL) AS TABLE
+{series("hyve_detect_anomaly", "k")}
 SELECT _series AS series, _f.kind AS kind, make_timestamp_ns(_f.first_time) AS first_time,
        make_timestamp_ns(_f.last_time) AS last_time, _f.first_row AS first_row, _f.last_row AS last_row,
        _f.points AS points, _f.value AS value, _f.expected AS expected, _f.low AS low, _f.high AS high,
        round(_f.score, 2) AS score, _f.period AS period, count(*) OVER () AS found
-FROM _found ORDER BY abs(_f.score) DESC NULLS FIRST, _f.first_row, _f.kind LIMIT CAST(top AS BIGINT)"""
+FROM _found ORDER BY abs(_f.score) DESC NULLS FIRST, _f.first_row, _f.kind {most("top")}"""
 
 OPERATOR = Operator(
     "DETECT_ANOMALY",

@@ -14,7 +14,7 @@ the same rows. A mean is no sum: ask for the sum and the count.
 from __future__ import annotations
 
 from hyve.operators import Operator
-from hyve.operators.reading import ROWS, check, column, split, time_columns, times, where
+from hyve.operators.reading import ROWS, check, column, most, split, time_columns, times, where
 
 _IDS = "(^|_)(id|row_id|key|line|num|ts)$|^_|timestamp|^(end_)?time$|^series_idx$"
 _NAMED = f"list_contains(list_transform({split('dimensions')}, lambda s: lower(s)), lower(c))"
@@ -22,8 +22,10 @@ _DIMENSIONS = f"""c = '_blank' OR c <> '_none' AND NOT coalesce({time_columns("t
             WHEN dimensions IS NOT NULL THEN {_NAMED}
             ELSE NOT regexp_matches(c, '{_IDS}', 'i') AND lower(c) <> lower(measure) END"""
 
-_MACRO = f"""(tbl, measure, split, dimensions := NULL, time := NULL, span := NULL, top := 10) AS TABLE
-WITH {ROWS}, {check("nullif(measure, '*')", "time", lists="dimensions", numeric="measure")}, _read AS (
+_MACRO = f"""(tbl, measure := NULL, split := NULL, dimensions := NULL, time := NULL, span := NULL, top := 10) AS TABLE
+WITH {ROWS}, {
+    check("nullif(measure, '*')", "time", lists="dimensions", numeric="measure", needed="measure", count="top")
+}, _read AS (
     SELECT CASE WHEN measure = '*' THEN 1.0 ELSE TRY_CAST({column("measure")} AS DOUBLE) END AS _amount,
            {times("time")},
            CAST(COLUMNS(lambda c: {_DIMENSIONS}) AS VARCHAR)
@@ -39,7 +41,8 @@ WITH {ROWS}, {check("nullif(measure, '*')", "time", lists="dimensions", numeric=
 ), _windows AS (
     SELECT CASE
         WHEN _from IS NULL THEN error(tbl || ' has no row with a time and a number; name its column: time := ...')
-        WHEN _split IS NULL THEN error(split || ' is no time; write it as 2026-01-31 12:00:00')
+        WHEN _split IS NULL THEN error(coalesce(CAST(split AS VARCHAR), 'NULL')
+            || ' is no time; write it as 2026-01-31 12:00:00')
         WHEN span IS NOT NULL AND coalesce(_span, 0) <= 0
             THEN error(span || ' is no span of time; write it as 10 minutes')
         WHEN _split <= _from OR _split > _to THEN error('the split must lie between the times of ' || tbl || ', '
@@ -69,7 +72,7 @@ WITH {ROWS}, {check("nullif(measure, '*')", "time", lists="dimensions", numeric=
 )
 SELECT _dimension AS dimension, _value AS value, _b AS before, _a AS after, _a - _b AS change,
        round((_a - _b) / nullif(_all, 0), 4) AS share, count(*) OVER () AS found
-FROM _sums, _total WHERE _a <> _b ORDER BY abs(_a - _b) DESC, _dimension, _value LIMIT CAST(top AS BIGINT)"""
+FROM _sums, _total WHERE _a <> _b ORDER BY abs(_a - _b) DESC, _dimension, _value {most("top")}"""
 
 OPERATOR = Operator(
     "TOP_CONTRIBUTORS",

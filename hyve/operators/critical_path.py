@@ -11,8 +11,10 @@ is entered, and when its start is reached, the one that ended last before that. 
 - A child that goes on after its parent (asynchronous) counts up to the parent's end; one that starts after it, not.
 - A child that starts before its parent has another clock: it is moved with all below it, and the note says by how much.
   Two children that overlap by less than a twentieth of the earlier one are taken as one after the other.
-- A span whose parent isn't there hangs on the root (the longest span without a parent), and the note says so. Of two
-  spans with one id the shorter is the child (Zipkin's shared ids). Loops and spans without times are left out.
+- A span whose parent isn't there, or is itself, hangs on the root (the longest span without a parent; where every span
+  names one, the longest whose parent isn't there), and the note says so. Of two spans with one id the shorter is the
+  child (Zipkin's shared ids). Loops and spans without times are left out; where there is nothing but loops, the
+  earliest span is the root.
 """
 
 from __future__ import annotations
@@ -95,16 +97,20 @@ def _tree(spans: list[tuple[_Span, str | None, str | None]]) -> _Span | None:
     for span, own, parent in spans:
         if span.place in inner:
             continue
-        if not parent or parent == own:
+        if not parent:
             roots.append(span)
-        elif parent in by_id:
+        elif parent in by_id and parent != own:
             by_id[parent][-1].children.append(span)
         else:
             orphans.append(span)
     candidates = roots or orphans
-    if not candidates:
+    if candidates:
+        root = max(candidates, key=lambda span: (span.end - span.start, -span.place))
+    elif spans:
+        root = min((span for span, _, _ in spans), key=lambda span: (span.start, -span.end, span.place))
+        root.note = "the spans are each other's parents; this is the earliest"
+    else:
         return None
-    root = max(candidates, key=lambda span: (span.end - span.start, -span.place))
     for span in (*roots, *orphans):
         if span is not root and root.start <= span.start < root.end:
             span.note = "its parent is missing"

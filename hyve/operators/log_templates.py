@@ -9,12 +9,12 @@ column `template` of `lines`.
 from __future__ import annotations
 
 from hyve.operators import Operator
-from hyve.operators.reading import ROWS, check, column, first_of, times, where
+from hyve.operators.reading import ROWS, check, column, first_of, most, times, where
 from hyve.store import MASK
 
 _OWN = ("_row", "_text")
-_MACRO = f"""(tbl, col, time := NULL, top := 20) AS TABLE
-WITH {ROWS}, {check("col", "time")}, _read AS (
+_MACRO = f"""(tbl, col := NULL, top := 20, time := NULL) AS TABLE
+WITH {ROWS}, {check("col", "time", needed="col", count="top")}, _read AS (
     SELECT row_number() OVER () - 1 AS _row, CAST({column("col")} AS VARCHAR) AS _text, {times("time")}
     FROM _rows
 ), _messages AS (
@@ -26,6 +26,6 @@ SELECT _template AS template, count(*) AS count, round(count(*) / sum(count(*)) 
        make_timestamp_ns(min(_time)) AS first_time, make_timestamp_ns(max(_time)) AS last_time,
        min(_row) AS first_row, max(_row) AS last_row, left(arg_min(_text, _row), 300) AS example,
        count(*) OVER () AS found
-FROM _messages GROUP BY _template ORDER BY count(*) DESC, min(_row) LIMIT CAST(top AS BIGINT)"""
+FROM _messages GROUP BY _template ORDER BY count(*) DESC, min(_row) {most("top")}"""
 
 OPERATOR = Operator("LOG_TEMPLATES", "LOG_TEMPLATES('table', 'column')", "", _MACRO)

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,11 @@ FEWEST = 5
 # of a 32nd, and so many windows at either end.
 _BLOCKS, _WIDEST, _FINE, _ENDS = 5_000, 501, 32, 8
 # A period comes at least three times, its peak in the autocorrelation is so high, and up to eight cycles are judged by
-# each other.
+# each other. A season is as sharp as it is where a smooth one leaves so many times as much.
 _CYCLES, _PEAK, _FEW = 3, 0.3, 8
+# So many steps of a series at most; so many equal samples are a level that is held.
+_MOST, _HELD = 50, 10
+_SHARP = 2
 _CALENDAR = (3_600, 86_400, 604_800)
 # The tail goes through these quantiles; so many samples of a calm series may lie beyond it.
 _LOW, _HIGH, _EXPECTED = 0.80, 0.95, 0.05
@@ -54,7 +58,6 @@ def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float = 0.0) -
 
     A period close to an hour, a day or a week is taken for it.
     """
-    centred = values - _line(values)
 
     def filled(part: Floats) -> Floats:
         if known.all():
@@ -62,26 +65,33 @@ def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float = 0.0) -
         at = np.flatnonzero(known)
         return np.interp(np.arange(len(part)), at, part[at])
 
-    def season_of(part: Floats, period: int, others: bool = False) -> Floats:
-        cycles = -(-12 // period)
-        return _season(np.where(known, part - _trend(part, cycles * period), np.nan), period, others)
+    def width_of(period: int) -> int:
+        return period or int(np.clip(len(values) // 10, 25, 201)) | 1
 
-    season = np.zeros_like(values)
-    period = _period(centred, step)
-    if period:
-        # Judged by the other cycles: of few cycles, the median by phase is near each by itself.
-        if sigma_of(centred - season_of(centred, period, others=True)) > 0.75 * sigma_of(centred):
-            period = 0
-        else:
-            season = season_of(centred, period)
-            weekly = season_of(centred, 7 * period) if len(values) >= 3 * 7 * period else season
-            # Means: a median never sees what two days of seven do.
-            if np.mean(np.abs(centred - weekly)[known]) < 0.8 * np.mean(np.abs(centred - season)[known]):
-                period, season = 7 * period, weekly
-    width = period or int(np.clip(len(values) // 10, 25, 201)) | 1
-    level, jumps = _levels(filled(centred - season), width)
+    centred, level = values - line(values), np.zeros_like(values)
+    period, season = _seasonal(centred, known, step)
+    held = np.flatnonzero(np.diff(values)) + 1
+    # A period of constants changes at least five times in three cycles.
+    wide = len(held) < 2 * _CYCLES - 1 or not period
+    if wide and 0 < len(held) <= _MOST and np.diff([0, *held, len(values)]).min() >= _HELD:
+        # Replicas, a version: constants one after the other. There is no noise that a step could be measured by.
+        nothing = np.zeros_like(values)
+        return Decomposition(values - values[0], nothing, nothing + values[0], nothing, 0.0, 0, tuple(held.tolist()))
+    jumps, reach = _jumps(filled(centred - season), width_of(period))
+    for last in (False, False, True) if jumps else ():
+        # A step bends the line and hides a period: with the steps away both are looked for anew.
+        centred = values - line(filled(values - season), jumps)
+        level = _level(filled(centred - season), jumps, reach)
+        if last:
+            break
+        anew, other = _seasonal(centred - level, known, step)
+        if anew and sigma_of(centred - level - other) < sigma_of(centred - level - season):
+            found, far = _jumps(filled(centred - other), width_of(anew))
+            if found:
+                period, season, jumps, reach = anew, other, found, far
     if period and jumps:
-        season = season_of(filled(centred - level), period)
+        season = _season_of(filled(centred - level), known, period)
+    width = width_of(period)
     flat = filled(centred - level - season)
     trend = _trend(flat, width)
     residual = np.where(known, flat - trend, 0.0)
@@ -89,8 +99,35 @@ def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float = 0.0) -
     sigma = sigma_of(residual[known], size)
     if period and len(values) < _FEW * period:
         judged = centred - level - trend
-        sigma = max(sigma, sigma_of((judged - season_of(judged, period, others=True))[known], size))
+        sigma = max(sigma, sigma_of((judged - _season_of(judged, known, period, others=True))[known], size))
     return Decomposition(level, season, values - level - season - residual, residual, sigma, period, jumps)
+
+
+def _seasonal(values: Floats, known: npt.NDArray[np.bool_], step: float) -> tuple[int, Floats]:
+    """The period of what has no line and no steps any more, and its season; 0 and zeros without one."""
+    period = _period(values, step)
+    # Judged by the other cycles: of few cycles, the median by phase is near each by itself.
+    if not period or sigma_of(values - _season_of(values, known, period, others=True)) > 0.75 * sigma_of(values):
+        return 0, np.zeros_like(values)
+    season = _season_of(values, known, period)
+    weekly = _season_of(values, known, 7 * period) if len(values) >= 3 * 7 * period else season
+    # Means: a median never sees what two days of seven do.
+    if np.mean(np.abs(values - weekly)[known]) < 0.8 * np.mean(np.abs(values - season)[known]):
+        return 7 * period, weekly
+    return period, season
+
+
+def _season_of(values: Floats, known: npt.NDArray[np.bool_], period: int, others: bool = False) -> Floats:
+    """The season of `period` around a trend as long as a period.
+
+    A part of a period has a median of its own. Where the ends are much of the series the trend is found twice: first up
+    to the last whole period, then without the season.
+    """
+    width = -(-12 // period) * period
+    trend = _trend(values, width, hold=len(values) < _FEW * period)
+    if len(values) < _FEW * period:
+        trend = _trend(values - _season(np.where(known, values - trend, np.nan), period, False), width)
+    return _season(np.where(known, values - trend, np.nan), period, others)
 
 
 def sigma_of(values: Floats, size: float = 0.0) -> float:
@@ -125,10 +162,11 @@ def tail(sizes: Floats, n: int) -> float:
     return limit
 
 
-def running_median(values: Floats, width: int) -> Floats:
+def running_median(values: Floats, width: int, hold: bool = False) -> Floats:
     """Medians of the `width` values around each; at the ends of fewer, interpolated between some.
 
     An even number of values stays even: of two levels in turn it has the mean, where an odd one jumps between them.
+    With `hold` the ends are those nearest to them.
     """
     n = len(values)
     width = min(width, n - 1 + (n + width) % 2)
@@ -137,6 +175,8 @@ def running_median(values: Floats, width: int) -> Floats:
     half = width // 2
     inner = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
     last = half + len(inner)
+    if hold:
+        return np.interp(np.arange(n), np.arange(half, last), inner)
     head = np.unique(np.linspace(0, half, _ENDS, endpoint=False, dtype=np.int64)) if half else np.arange(0)
     foot = np.unique(np.linspace(n - 1, last - 1, _ENDS, endpoint=False, dtype=np.int64)) if last < n else np.arange(0)
     firsts = [float(np.median(values[: i + half + (i + half + width) % 2])) for i in head]
@@ -153,24 +193,37 @@ def blocks(values: Floats, size: int) -> Floats:
     return np.asarray(np.median(values[: count * size].reshape(count, size), axis=1), dtype=np.float64)
 
 
-def _line(values: Floats) -> Floats:
-    """The line of Theil and Sen through medians of 20 blocks; for short series their median."""
+def line(values: Floats, edges: tuple[int, ...] = ()) -> Floats:
+    """The line of Theil and Sen through medians of 20 blocks; for short series their median.
+
+    Only blocks of one stretch between two `edges`, where the level changes, are compared.
+    """
     n = len(values)
     if n < 40:
         return np.full(n, np.median(values))
     size = n // 20
-    medians = blocks(values, size)
-    at = (np.arange(len(medians)) + 0.5) * size
-    i, j = np.triu_indices(len(medians), 1)
-    slope = float(np.median((medians[j] - medians[i]) / (at[j] - at[i])))
-    return np.asarray(np.median(medians - slope * at) + slope * np.arange(n), dtype=np.float64)
+    slopes: list[Floats] = []
+    for first, last in pairwise((0, *edges, n)):
+        medians = blocks(values[first:last], size)
+        i, j = np.triu_indices(len(medians), 1)
+        slopes.append((medians[j] - medians[i]) / ((j - i) * size))
+    every = np.concatenate(slopes)
+    slope = float(np.median(every)) if len(every) else 0.0
+    at = (np.arange(n // size) + 0.5) * size
+    return np.asarray(np.median(blocks(values, size) - slope * at) + slope * np.arange(n), dtype=np.float64)
 
 
-def _trend(values: Floats, width: int) -> Floats:
-    """A running median of about `width`: of medians of blocks where it is wide, interpolated."""
-    size = max(-(-len(values) // _BLOCKS), width // _FINE)
+def _trend(values: Floats, width: int, hold: bool = False) -> Floats:
+    """A running median of about `width`: of medians of blocks where it is wide, interpolated.
+
+    `hold`: at the ends that of the last whole window, since a part of a period has a median of its own.
+    """
+    least, size = -(-len(values) // _BLOCKS), width // _FINE
+    # Blocks that fit into a period, if any do: others would see another part of it each time.
+    fitting = (part for part in range(size, max(least, size // 2, 1) - 1, -1) if width % part == 0)
+    size = next(fitting, max(least, size))
     medians = blocks(values, size)
-    smooth = running_median(medians, max(3, min(width // size, _WIDEST)))
+    smooth = running_median(medians, max(3, min(width // size, _WIDEST)), hold)
     if size == 1:
         return smooth
     return np.interp(np.arange(len(values)), (np.arange(len(medians)) + 0.5) * size - 0.5, smooth)
@@ -179,8 +232,8 @@ def _trend(values: Floats, width: int) -> Floats:
 def _period(values: Floats, step: float) -> int:
     """The lag of the highest peak of the autocorrelation, or 0. At least three cycles must be there."""
     n = len(values)
-    longest = n // _CYCLES
-    if longest < 2:
+    longest = int(n / _CYCLES * 1.05)  # noise moves a peak
+    if longest < 2 or longest + 2 > n:
         return 0
     smooth = values - _trend(values, max(n // 2, 3) | 1)
     sigma = sigma_of(smooth)
@@ -205,8 +258,8 @@ def _period(values: Floats, step: float) -> int:
     for seconds in _CALENDAR if step else ():
         steps = round(seconds / step)
         if abs(steps * step - seconds) < 1e-6 * seconds and abs(period - steps) <= max(1, 0.03 * steps):
-            return steps
-    return period
+            return steps if steps * _CYCLES <= n else 0
+    return period if period * _CYCLES <= 1.03 * n else 0
 
 
 def _season(values: Floats, period: int, others: bool) -> Floats:
@@ -225,19 +278,26 @@ def _season(values: Floats, period: int, others: bool) -> Floats:
 
 
 def _phases(table: Floats) -> Floats:
-    """The median of each column, smoothed over its neighbours, around 0."""
+    """The median of each column, smoothed over its neighbours, around 0.
+
+    Not smoothed where that leaves far more: a sawtooth falls within one sample.
+    """
     period = table.shape[1]
     never = np.isnan(table).all(axis=0)
-    medians = np.nanmedian(np.where(never, 0.0, table), axis=0)
+    shape = np.where(never, 0.0, table)
+    medians = np.nanmedian(shape, axis=0)
     half = period // 96
     if half:
         around = np.concatenate([medians[-half:], medians, medians[:half]])
-        medians = np.convolve(around, np.full(2 * half + 1, 1 / (2 * half + 1)), mode="valid")
+        smooth = np.convolve(around, np.full(2 * half + 1, 1 / (2 * half + 1)), mode="valid")
+        left, beside = (np.nanmedian(np.abs(shape - one), axis=0).mean() for one in (medians, smooth))
+        if beside <= _SHARP * left:
+            medians = smooth
     return np.asarray(medians - np.median(medians), dtype=np.float64)
 
 
-def _levels(values: Floats, width: int) -> tuple[Floats, tuple[int, ...]]:
-    """Steps of the level: the step function and where it changes.
+def _jumps(values: Floats, width: int) -> tuple[tuple[int, ...], int]:
+    """Where the level changes, and how many values beside it say by how much.
 
     A step is where the medians of the windows before and behind differ by over three sigma of the values and far more
     than they do elsewhere, and most of the difference lies within a few samples.
@@ -245,33 +305,40 @@ def _levels(values: Floats, width: int) -> tuple[Floats, tuple[int, ...]]:
     size = -(-len(values) // _BLOCKS)
     medians = blocks(values, size)
     n = len(medians)
-    half = int(np.clip(width // size // 2, 10, 50))
-    level = np.zeros_like(values)
+    half = max(3, min(int(np.clip(width // size // 2, 10, 50)), n // 6))
     if n < 4 * half:
-        return level, ()
+        return (), 0
     windows = np.median(np.lib.stride_tricks.sliding_window_view(medians, half), axis=1)
     difference = windows[half:] - windows[:-half]  # of [i, i + half) and [i - half, i), for i from half on
-    difference = difference - np.median(difference)
+    # A slow period is no step. In a short series the steps themselves could fill the window.
+    usual_here = running_median(difference, 8 * half + 1) if n >= 40 * half else np.median(difference)
+    difference = difference - usual_here
     sigma = sigma_of(medians - _trend(medians, half | 1))
     sizes = np.abs(difference)
     usual = max(1.4826 * float(np.median(sizes)), sigma * 1.77 / half**0.5)
     least = max(3 * sigma, 5 * usual, 1e-9 * float(np.max(np.abs(values))))
     jumps: list[int] = []
     for i in np.argsort(-sizes, kind="stable"):
-        if sizes[i] <= least or len(jumps) >= 50:
+        if sizes[i] <= least or len(jumps) >= _MOST:
             break
         at = int(i) + half
         near = max(3, half // 3)
         abrupt = np.median(medians[at : at + near]) - np.median(medians[max(0, at - near) : at])
         if all(abs(at - other) >= half for other in jumps) and abrupt / difference[i] > 0.6:
             jumps.append(at)
-    places = tuple(place_of_step(values, at * size, size, half * size) for at in sorted(jumps))
+    places = {place_of_step(values, at * size, size, half * size) for at in jumps}
+    return tuple(sorted(places)), half * size
+
+
+def _level(values: Floats, jumps: tuple[int, ...], reach: int) -> Floats:
+    """The steps at `jumps`: differences of the medians of up to `reach` values on either side."""
+    level = np.zeros_like(values)
     base = 0.0
-    for place in places:
-        before, behind = values[max(0, place - half * size) : place], values[place : place + half * size]
+    for last, place, following in zip((0, *jumps), jumps, (*jumps[1:], len(values)), strict=False):
+        before, behind = values[max(last, place - reach) : place], values[place : min(place + reach, following)]
         base += float(np.median(behind) - np.median(before))
         level[place:] = base
-    return level, places
+    return level
 
 
 def place_of_step(values: Floats, near: int, size: int, half: int) -> int:

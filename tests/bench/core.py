@@ -56,7 +56,14 @@ _GENERATED = {
     "table.csv": payloads.csv,
     "mixed.txt": payloads.mixed,
 }
-_GROWING = {"flat": payloads.flat, "logs": payloads.logs, "pods": payloads.pods, "otlp": payloads.otlp}
+_GROWING = {
+    "flat": payloads.flat,
+    "logs": payloads.logs,
+    "lines": payloads.lines,
+    "pods": payloads.pods,
+    "otlp": payloads.otlp,
+    "matrix": payloads.matrix,
+}
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ length: JSON (log records, an OTLP export for what nests, or tiny documents), ND
 of very short lines), or a CSV table. Each runs in a process of its own, which is ended after two minutes; of a ratio
 above its bound the best of three runs counts. What takes more than five times as long (a document for each line is
 repaired, say) must at least be linear: no more than 2.6 times as long as half of it. The cases of `NAMED` may not.
+`--view` measures all that `hyve.view` does up to the prompt of 1,500 tokens, instead of reading and storing alone.
 `--size` sets another length in MB, `--cpu` takes the processor's time instead of the clock's, for a machine that has
 other things to do.
 """
@@ -26,6 +27,9 @@ RATIO = 5.0
 
 GROWTH = 2.6
 """Most times the seconds of half of a text that the whole may take; 4 would be its square."""
+
+BUDGET = 1_500
+"""Tokens of the view."""
 
 TIMEOUT = 120.0
 """Seconds after which a run is ended."""
@@ -68,6 +72,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     '["': ("nested json", _repeated('["')),
     '{"': ("nested json", _repeated('{"')),
     "backslashes": ("json", _repeated("\\")),
+    "NULs": ("json", _repeated("\0")),
     '[" and backslashes': ("json", _framed('["', "\\", '"]')),
     '\\"': ("json", _repeated('\\"')),
     "\\u0000": ("json", _framed('["', "\\u0000", '"]')),
@@ -108,6 +113,9 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     "log with whole JSON": ("log", _each_line(payloads.log, "request", 'request {"id": 3}')),
     "log with brackets": ("log", _each_line(payloads.log, "request", "[[]{}] {a} [1, 2")),
     "prose with braces on one line": ("log", _repeated('the {set} of ["all] {"sets": that ')),
+    "documents of one key on one line": ("log", _repeated('a=1 b="x y" c={d: 1} ')),
+    "near-JSON in prose on one line": ("log", _repeated("the user {name: foo, said: [hello} ")),
+    "tables between documents": ("csv", _repeated("a,b,c\n" + "1,x-2,3\n" * 6 + '{"x": [1,\n {"y": 2}]}\n')),
     'key="': ("log", _repeated('key="')),
     'key=" on lines': ("short lines", _repeated('key="a\n')),
     "key=": ("log", _repeated("key=")),
@@ -141,11 +149,12 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--size", type=float, default=5.0)
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--view", action="store_true")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     size = round(options.size * 1_000_000)
     if options.measure is not None:
-        _measure(options.measure, size, time.process_time if options.cpu else time.perf_counter)
+        _measure(options.measure, size, time.process_time if options.cpu else time.perf_counter, options.view)
         return 0
     cases = {name: case for name, case in HOSTILE.items() if name in (options.cases or HOSTILE)}
     well_formed = {kind: _best(kind, options, 3) for kind in dict.fromkeys(kind for kind, _ in cases.values())}
@@ -170,7 +179,7 @@ def main() -> int:
 def _best(name: str, options: argparse.Namespace, runs: int, part: float = 1.0) -> tuple[float, str]:
     """(seconds, outcome) of the fastest run over the text, or a part of its size."""
     command = [sys.executable, "-m", "tests.bench.hostile", f"--size={options.size * part}", f"--measure={name}"]
-    command += ["--cpu"] if options.cpu else []
+    command += ["--cpu"] * options.cpu + ["--view"] * options.view
     found: list[tuple[float, str]] = []
     for _ in range(runs):
         try:
@@ -183,20 +192,27 @@ def _best(name: str, options: argparse.Namespace, runs: int, part: float = 1.0) 
     return min(found)
 
 
-def _measure(name: str, size: int, clock: Callable[[], float]) -> None:
+def _measure(name: str, size: int, clock: Callable[[], float], view: bool) -> None:
     """Prints seconds and outcome of one text, in this process."""
     make = WELL_FORMED[name] if name in WELL_FORMED else HOSTILE[name][1]
     text = make(size)
     for warm in WELL_FORMED.values():
         hyve.Datastore.from_text(warm(2_000)).close()
+    if view:
+        hyve.view(payloads.logs(20_000), budget=BUDGET)
     began = clock()
     try:
-        document = hyve.parse(text)
-        with hyve.Datastore.from_document(document) as store:
+        if view:
+            prompt = hyve.view(text, budget=BUDGET)
             seconds = clock() - began
-            kinds = dict.fromkeys(part.syntax for part in document.parts)
-            outcome = f"{len(document.parts):,} parts {' '.join(kinds)}, {len(store.catalog.tables):,} tables"
-            outcome += f"; {' '.join(document.flags)}" if document.flags else ""
+            outcome = f"{prompt.prompt_tokens:,} of {prompt.original_tokens:,} tokens"
+        else:
+            document = hyve.parse(text)
+            with hyve.Datastore.from_document(document) as store:
+                seconds = clock() - began
+                kinds = dict.fromkeys(part.syntax for part in document.parts)
+                outcome = f"{len(document.parts):,} parts {' '.join(kinds)}, {len(store.catalog.tables):,} tables"
+                outcome += f"; {' '.join(document.flags)}" if document.flags else ""
     except hyve.HyveError as error:
         seconds = clock() - began
         outcome = f"{type(error).__name__}: {str(error)[:60]}"

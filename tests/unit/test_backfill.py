@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyve import sql
-from hyve.backfill import Step, fill, gaps, parse_path
+from hyve.backfill import Filled, Step, complete, fill, gaps, parse_path
 from hyve.errors import BackfillError
 from hyve.reply import FillMapping
 from hyve.sql import QueryResult
@@ -375,3 +375,50 @@ def test_every_point_of_the_worked_example_is_equal(template: Any, mappings: Any
         points += 1
     assert points == 2304
     assert json.loads(json.dumps(chart)) == chart
+
+
+NAMED = [(0, 0, "a", 5), (0, 1, "a", 6), (1, 0, "b", 7)]
+
+
+def test_a_key_that_is_missing_beside_a_filled_one_is_added() -> None:
+    got = filled(
+        {"series": [{"data": []}, {"data": []}]},
+        "s i k v",
+        NAMED,
+        ("v", "series.(s).data.(i)"),
+        ("k", "series.(s).name"),
+    )
+    assert got == {"series": [{"data": [5, 6], "name": "a"}, {"data": [7], "name": "b"}]}
+
+
+@pytest.mark.parametrize("path", ["series.(s).date", "series.(s).dat", "series.(s).name.text", "titel"])
+def test_a_key_that_may_be_mistyped_or_stands_alone_is_not_added(path: str) -> None:
+    template = {"title": "", "series": [{"data": []}, {"data": []}]}
+    with pytest.raises(BackfillError, match="no key"):
+        filled(template, "s i k v", NAMED, ("v", "series.(s).data.(i)"), ("k", path))
+
+
+def test_placeholders_behind_what_rows_filled_are_removed_and_counted() -> None:
+    rows = result("s i k v", *NAMED)
+    mappings = [FillMapping("v", "series.(s).data.(i)"), FillMapping("k", "series.(s).name")]
+    item = {"name": "", "data": [0, 0, 0, 0]}
+    got = complete({"series": [dict(item, data=[0] * 4), dict(item, data=[0] * 4), item]}, [(rows, mappings)])
+    assert got == Filled({"series": [{"name": "a", "data": [5, 6]}, {"name": "b", "data": [7]}]}, 0, 6)
+
+
+def test_items_beside_a_written_index_stay() -> None:
+    got = complete({"series": [{"data": []}, {"data": [1, 2.5]}]},
+                   [(result("v", (4,)), [FillMapping("v", "series.0.data.(_row_id)")])])  # fmt: skip
+    assert got == Filled({"series": [{"data": [4]}, {"data": [1, 2.5]}]}, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("template", "own"),
+    [
+        ({"d": [], "grid": {"padding": [1, 2]}, "width": 7}, 0),
+        ({"d": [], "data": [1, [2, 3], {"x": 4, "y": 5, "size": 6}, True, None, "8"]}, 5),
+        ({"d": [], "series": [{"lineWidth": 2, "values": [[1, 2], [3, 4]]}]}, 4),
+    ],
+)
+def test_numbers_of_the_template_s_own_data_are_counted(template: Any, own: int) -> None:
+    assert complete(template, [(result("v", (9,)), [FillMapping("v", "d.(_row_id)")])]).own == own

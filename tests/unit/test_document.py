@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 import pytest
@@ -401,6 +402,44 @@ def test_no_bytes_raise_but_input_error(data: bytes) -> None:
     check_spans(document)
     if "utf16" not in document.flags:
         assert document.text == data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+
+
+def calls_of(text: str) -> int:
+    """How many functions run, generators go on, when `text` is parsed."""
+    count = 0
+
+    def met(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(met)
+    try:
+        parse(text)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a,b,c\n" + "1,x-2,3\n" * 6 + '{"x": [1,\n {"y": 2}]}\n',
+        'a=1 b="x y" c={d: 1} ',
+        "the user {name: foo, said: [hello} ",
+        'web-{} got {{"a": 1, "b": [2}}\n',
+    ],
+)
+def test_the_work_of_many_parts_grows_with_the_text(unit: str) -> None:
+    parse(unit)
+    texts = ["".join(unit.format(i) if "{}" in unit else unit for i in range(n)) for n in (200, 400)]
+    half, whole = map(calls_of, texts)
+    assert 1.5 * half < whole < 2.2 * half
+
+
+def test_a_line_with_thousands_of_parts_is_one_line() -> None:
+    document = parse('before {"a": [1,\n2]}' + ' x {"b": [3]}' * 3_000 + ' y {"c": [4,\n5]} after')
+    assert len(document.parts) == 3_003  # the lines are a part: they are long
+    assert [row["text"] for row in document.parts[-1].value] == ["before ", " x " * 3_000 + " y ", " after"]
 
 
 @pytest.mark.parametrize("unit", ["[", '{"a":', '"', "\\", "{'a': ", '{"a": 1} x [', "[1, {a"])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyve import lenient
 from hyve.lenient import read_lenient
 from hyve.strictjson import Pairs
 
@@ -119,3 +120,19 @@ def test_hostile_texts_take_linear_time(head: str, unit: str) -> None:
         return time.process_time() - begun
 
     assert min(seconds(100_000) for _ in range(3)) < 0.2 + 12 * seconds(20_000)
+
+
+@pytest.mark.parametrize(("source", "decoders"), [("{d: 1, name: foo}", 0), ("{a: [" + "1.5, " * 500 + "2e3]}", 1)])
+def test_a_decoder_is_made_once_and_only_for_numbers_that_need_it(
+    source: str, decoders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Counted(lenient.Decoder):
+        def __init__(self) -> None:
+            made.append(self)
+            super().__init__()
+
+    monkeypatch.setattr(lenient, "Decoder", Counted)
+    assert read_lenient(source) is not None
+    assert len(made) == decoders

@@ -41,6 +41,22 @@ def csv(count: int) -> str:
     return "\n".join(lines)
 
 
+MANIFESTS = [
+    {
+        "apiVersion": "v1",
+        "data": {"user": f"YWRtaW{i}=", "p": "cHcx"},
+        "kind": "Secret",
+        "metadata": {"name": f"cart-{i}"},
+    }
+    for i in range(40)
+]
+APPLIED = [
+    {"kind": "Pod", "metadata": {"name": one["metadata"], "annotations": {"last-applied": json.dumps(one)}}}
+    for one in MANIFESTS
+]
+NESTED = [{"id": i, "tokens": {"a": f"x1-{i}"}, "secrets": [{"name": "n", "value": f"vv-{i}"}]} for i in range(60)]
+SHORT = "\n".join(["user,password,api_token", *(f"user{i},pw{i},tk{i}" for i in range(60))])
+
 LOG = "\n".join(
     f"2026-03-01T08:{i % 60:02d}:00Z ERROR db: connect postgres://svc:{SECRET}@db:5432/o failed after {i} ms"
     for i in range(400)
@@ -71,14 +87,22 @@ class Scripted:
         (csv(300), ["k0y-secret", "k1y-secret", "k2y-secret"]),
         (csv(4), ["k0y-secret", "k1y-secret", "k2y-secret"]),
         (LOG, [SECRET]),
+        (json.dumps({"kind": "List", "items": MANIFESTS}), ["YWRtaW0=", "cHcx", "YWRtaW39"]),
+        (json.dumps(MANIFESTS[:2]), ["YWRtaW0=", "cHcx"]),
+        (json.dumps(APPLIED), ["YWRtaW0=", "cHcx", "YWRtaW39"]),
+        (json.dumps(NESTED), ["x1-0", "x1-59", "vv-0", "vv-59"]),
+        (SHORT, ["pw1", "pw59", "tk1", "tk59"]),
+        (SHORT[:60], ["pw1", "tk1"]),
+        ("- name: DB_PASSWORD\n  value: envyamlpw1\n- name: PORT\n  value: 80\n" * 3, ["envyamlpw1"]),
         (json.dumps({"config": {"password": 123456, "pin": 5}}), ["123456"]),
     ],
 )  # fmt: skip
 def test_no_secret_is_in_the_prompt_and_the_budget_holds(data: str, secrets: list[str], budget: int) -> None:
     """Whole or cut, in tables or text (invariant 2)."""
-    store, prompt = prepare(
-        Request(f"why does {'it' if secrets[0].isdigit() else secrets[0]} fail?", (Payload("data", data),), budget)
-    )
+    asked = (
+        "it" if secrets[0].isdigit() or len(secrets[0]) < 5 else secrets[0]
+    )  # what is short is known by its field only
+    store, prompt = prepare(Request(f"why does {asked} fail?", (Payload("data", data),), budget))
     with store:
         assert not [secret for secret in secrets if secret in prompt.text]
         assert prompt.prompt_tokens <= budget
@@ -146,7 +170,7 @@ def test_kinds_that_stay_masked_are_masked_in_the_answer() -> None:
     store, prompt = prepare(request)
     with store:
         assert "<password_1>" in prompt.text
-        found = finish(store, Direct('{"status": "inconclusive", "summary": "see <password_1>"}'), question="why?")
+        found = finish(store, Direct("see <password_1>"), question="why?")
         assert found.summary == "see <password_1>"
 
 

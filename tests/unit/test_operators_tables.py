@@ -102,6 +102,10 @@ def test_a_dimension_with_nulls_and_one_of_ids(requests: duckdb.DuckDBPyConnecti
     ("arguments", "message"),
     [
         ("'n', 'yesterday'", "yesterday is no time; write it as 2026-01-31 12:00:00"),
+        ("'n', NULL", "NULL is no time; write it as"),
+        ("'n'", "NULL is no time; write it as"),
+        ("NULL, '2026-01-01 12:10:00'", "name a column of requests; it has time, service"),
+        ("'n', '2026-01-01 12:10:00', top := -1", "top must be a whole number from 0 on, not -1"),
         ("'n', '2027-01-01'", "the split must lie between the times of requests, 2026-01-01 12:00:00 and"),
         ("'n', '2026-01-01 12:10:00', span := 'soon'", "soon is no span of time; write it as 10 minutes"),
         ("'n', '2026-01-01 12:10:00', span := '-5 minutes'", "is no span of time"),
@@ -131,6 +135,13 @@ def test_messages_by_what_they_say(connection: duckdb.DuckDBPyConnection) -> Non
         ("disk # is full", 1, 0.1111, "2026-01-01T12:07:00", "2026-01-01T12:07:00", 7, 7, "disk sda1 is full", 2),
     ]
     assert len(rows(connection, "FROM LOG_TEMPLATES(logs, body, top := 1)", "logs")) == 1
+    for more, message in {
+        ", body, top := -3": "top must be a whole number from 0 on, not -3",
+        ", body, 'time'": "top must be a whole number from 0 on, not time; give what follows the columns by name",
+        "": "name a column of logs; it has time, body",
+    }.items():
+        with pytest.raises(SqlError, match=message):
+            rows(connection, f"FROM LOG_TEMPLATES(logs{more})", "logs")
 
 
 def test_templates_are_those_of_lines() -> None:
@@ -238,9 +249,29 @@ def test_a_missing_parent_and_shared_ids() -> None:
 
 def test_loops_are_left_out() -> None:
     assert path(span("root", None, 0, 10), span("a", "b", 1, 2), span("b", "a", 1, 2)) == [("root", 10.0, None)]
-    assert path(span("a", "b", 1, 2), span("b", "a", 1, 2)) == []
-    assert path(span("a", "a", 1, 2)) == [("a", 1.0, None)]
     assert path() == []
+
+
+def test_where_there_is_nothing_but_a_loop_the_earliest_span_is_the_root() -> None:
+    """b 1-9 calls a 2-6, which names b's caller: 8 ms, of which a took 4."""
+    assert path(span("a", "b", 2, 6), span("b", "a", 1, 9)) == [
+        ("b", 4.0, "the spans are each other's parents; this is the earliest"),
+        ("a", 4.0, None),
+    ]
+
+
+def test_a_span_that_is_its_own_parent_has_an_unknown_one() -> None:
+    """It is no root beside a real one, and none before a longer one whose parent is missing."""
+    missing = "its parent is missing"
+    assert path(span("a", "a", 1, 2)) == [("a", 1.0, missing)]
+    assert path(span("self", "self", 2, 3), span("lost", "gone", 0, 100)) == [
+        ("lost", 99.0, missing),
+        ("self", 1.0, missing),
+    ]
+    assert path(span("self", "self", 20, 70), span("root", None, 0, 10), span("child", "root", 2, 8)) == [
+        ("root", 4.0, None),
+        ("child", 6.0, None),
+    ]
 
 
 def test_deep_and_wide_traces_are_walked() -> None:

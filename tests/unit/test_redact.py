@@ -49,6 +49,31 @@ TOLD = [
     "mysql -u root --password {} -h x",
     "curl -u bob:{} http://x/",
     "<db><password>{}</password></db>",
+    "env:\n- name: DB_PASSWORD\n  value: {}\n- name: PORT\n  value: '80'\n",
+    '    - name: API_TOKEN\n      value: "{}"\n',
+    '{{"value": "{}", "name": "DB_PASSWORD"}}',
+    '{{"passwords": ["x1", "{}"], "n": 1}}',
+    '{{"tokens": {{"a": "{}", "b": "y2"}}}}',
+    '{{"secrets": [{{"name": "db", "value": "{}"}}]}}',
+    '{{"credentials": {{"user": "bob", "value": "{}"}}}}',
+    '{{"log": "{{\\"tokens\\": {{\\"a\\": \\"{}\\"}}}}"}}',
+    "{{'api_key': ['{}']}}",
+    '{{"credential": "{}"}}',
+    '{{"bearer": "{}"}}',
+    '{{"auth": {{"basic": "{}"}}}}',
+    '{{"license_key": "{}"}}',
+    '{{"secret_key_base": "{}"}}',
+    '{{"otp": "{}", "ok": true}}',
+    '{{"pin": "{}"}}',
+    '{{"csrf": "{}"}}',
+    "csrf_token={}",
+    '["--token", "{}"]',
+    '["serve", "--db-password","{}"]',
+    "args:\n- --token\n- {}\n",
+    "mysql -uroot -p{} shop",
+    '["mysql", "-u", "root", "-p{}"]',
+    "sshpass -p {} ssh host",
+    "user,password,n\nbob,{},5\n",
     "https://hooks.slack.com/services/T0/{}",
 ]
 FORMS = [
@@ -77,6 +102,27 @@ HARMLESS = [
     "commit 6f8a992c4e5d at 10.0.0.1, mail bob@example.org",
     '{"credentials": {"user": "bob"}, "cookies": [1], "cookie": [{"n": 1}], "session_id": 5}',
     "compass=n passenger=3 bypass: on",
+    "failed to fetch token: connection refused",
+    "password: must not be empty",
+    "token=expired user=joe",
+    '{"error": "Secret: not found"}',
+    '{"error": "api_key: expired", "msg": "token: timeout after 30s", "m": "cookie: too large (8192 bytes)"}',
+    "token: can't be parsed, Password: Must be longer, token: rpc error: code = Unavailable",
+    '{"password": "", "token": "expired", "secret": "invalid", "api_key": "not found"}',
+    "user,password\nbob,\nann,expired\njoe,null\n",
+    '{"secretKeyRef": {"name": "cart-secrets", "key": "token"}, "secretName": "a"}',
+    '{"imagePullSecrets": [{"name": "reg"}]}',
+    "secretKeyRef:\n  name: cart-secrets\n  key: password\nimagePullSecrets:\n- name: reg-cred1\n",
+    "      CART_TOKEN:  <set to the key 'token' in secret 'cart-secrets'>  Optional: false",
+    '{"pwd": "/home/app"}',
+    "PWD=/home/app2 OLDPWD=/srv/x1",
+    '{"next_token": "abc1", "page_token": "p2", "nextPageToken": "CAE9"}',
+    '{"continuation_token": "c3", "lock_token": "l4"}',
+    "next_token=abc1 lock_token: l-4",
+    '{"credentials": "same-origin", "auth": ["ns1.example.org"]}',
+    '{"pins": 4, "mapping": "p1", "shipping": "x9", "author": {"basic": "b1"}}',
+    '{"kind": "ConfigMap", "data": {"a": "b1"}}',
+    '{"volumes": [{"name": "v", "secret": {"secretName": "db", "items": [{"key": "a", "path": "b"}]}}]}',
 ]
 
 
@@ -102,6 +148,104 @@ def test_a_secret_of_a_known_form_is_masked_wherever_it_stands(secret: str) -> N
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret_stays(text: str) -> None:
     assert Redactor().mask(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["password=hunter2", "password: S3cr3t!", "password=correcthorse", "password: correcthorse", "pin=4711"]
+)
+def test_a_value_in_free_text_is_told_from_prose(text: str) -> None:
+    assert re.fullmatch(r"(password|pin)(=|: )<password_1>", Redactor().mask(text))
+
+
+MANIFEST = {
+    "apiVersion": "v1",
+    "data": {"user": "YWRtaW4=", "p": "cHcx"},
+    "kind": "Secret",
+    "metadata": {"name": "cart"},
+    "stringData": {"note": "expired", "u": "admin"},
+}
+KEPT = ("YWRtaW4=", "cHcx", "expired", "admin")
+YAML = """apiVersion: v1
+data:
+  user: YWRtaW4=
+  p: cHcx
+  file: |
+    line1
+    key: cHcx
+kind: Secret
+metadata:
+  name: cart
+stringData:
+  note: expired
+  u: "admin"
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(MANIFEST),
+        json.dumps(MANIFEST, indent=2),
+        json.dumps({"items": [{"kind": "ConfigMap", "data": {"a": "shown"}}, MANIFEST]}),
+        json.dumps({"metadata": {"annotations": {"last-applied-configuration": json.dumps(MANIFEST)}}, "kind": "Pod"}),
+        json.dumps({"log": json.dumps({"last-applied-configuration": json.dumps(MANIFEST)})}),
+        f"08:00 INFO applied {json.dumps(MANIFEST)}\n08:01 INFO other",
+        YAML,
+        json.dumps({"log": json.dumps({"manifest": YAML})}),
+        "---\n".join(["kind: ConfigMap\ndata:\n  a: shown\n", YAML, YAML]),
+        "items:\n- " + YAML.replace("\n", "\n  ").rstrip(" ") + "- kind: ConfigMap\n  data:\n    a: shown\n",
+    ],
+)  # fmt: skip
+def test_all_data_of_a_kubernetes_secret_is_masked(text: str) -> None:
+    redactor = Redactor()
+    shown = redactor.mask(text)
+    assert not [value for value in KEPT if value in shown]
+    assert "line1" not in shown
+    assert "cart" in shown
+    assert ("shown" in text) == ("shown" in shown)
+    assert redactor.unmask(shown) == text
+
+
+def test_all_data_of_a_kubernetes_secret_is_masked_as_values() -> None:
+    redactor = Redactor()
+    shown = json.dumps(redactor.mask_value({"items": [MANIFEST, {"kind": "ConfigMap", "data": {"a": "shown"}}]}))
+    assert not [value for value in KEPT if value in shown]
+    assert "cart" in shown
+    assert "shown" in shown
+
+
+def test_columns_of_a_table_in_text_are_masked_by_their_head() -> None:
+    text = 'user,password,api_token\nbob,pw1,tk1\n"a, b","p,""2",tk2\n\nbob,pw1,tk1\n'
+    redactor = Redactor()
+    shown = redactor.mask(text)
+    assert shown.startswith('user,password,api_token\nbob,<password_1>,<token_2>\n"a, b","<password_3>",<token_4>\n')
+    assert redactor.unmask(shown) == text
+
+
+def test_a_number_ends_before_the_bracket() -> None:
+    assert Redactor().mask('{"a": {"pin": 4711}}') == '{"a": {"pin": <password_1>}}'
+    assert Redactor().mask("user;pin\nbob;12\n") == "user;pin\nbob;<password_1>\n"
+
+
+def test_values_under_names_of_secrets_are_masked_and_what_names_them_stays() -> None:
+    given_ = {
+        "secrets": [{"name": "db", "value": "v1"}],
+        "credentials": {"user": "bob", "value": "c1"},
+        "auth": {"basic": "b1", "type": "x"},
+        "args": ["--token", "t1", "--port", "80", "--db-password", "d1"],
+        "command": ["mysql", "-uroot", "-ppw1"],
+        "imagePullSecrets": [{"name": "reg"}],
+        "valueFrom": {"secretKeyRef": {"name": "cart", "key": "token"}},
+        "pwd": "/home/app",
+        "password": "expired",
+        "next_token": "n1",
+    }
+    redactor = Redactor()
+    shown = json.dumps(redactor.mask_value(given_))
+    assert not [value for value in ("v1", "c1", "b1", "t1", "d1", "pw1") if f'{value}"' in shown]
+    kept = ("db", "bob", "x", "80", "reg", "cart", "token", "/home/app", "expired", "n1")
+    assert [value for value in kept if f'"{value}"' in shown] == list(kept)
+    assert redactor.unmask_value(redactor.mask_value(given_)) == given_
 
 
 def test_a_secret_has_one_placeholder_and_is_masked_without_its_name() -> None:
@@ -136,6 +280,10 @@ _near = st.one_of(
     st.sampled_from(
         ["://", "a:b@c", "a@b.org", "10.1.2.3", "::1", "token", "bearer ", "secret", "İ", "ß", "Kelvin K", " "]
     ),
+    st.sampled_from(
+        ['"tokens": {', '"kind":"Secret",', '"data":{"a":"b"', "kind: Secret\n", "data:\n  ", "}", "]", ","]
+    ),
+    st.sampled_from(["a,token\n", "--token ", '\\"', '\\\\\\"', "value: ", "x: y\n", "mysql -pa", '"auth":{"basic":"']),
     st.text(max_size=6),
     st.sampled_from(TOLD).map(lambda text: text.replace("{}", SECRET)),
 )

@@ -51,6 +51,17 @@ def test_arguments_as_an_object_are_those_of_an_anthropic_block() -> None:
     assert decide(ModelReply("The chart:", (made,))) == Template(CHART, (FILLED,), made, "The chart:")
 
 
+def test_the_text_beside_a_query_goes_along() -> None:
+    decision = decide(native("query_datastore", {"sql": SQL}, "The ledger."))
+    assert isinstance(decision, Query)
+    assert decision.text == "The ledger."
+
+
+def test_items_above_the_limit_of_an_answer_are_counted() -> None:
+    found = conclusion(json.dumps({"summary": "s", "claims": ["c"] * 57, "next_steps": ["n"] * 51}))
+    assert (len(found.claims), len(found.next_steps), found.dropped) == (50, 50, 8)
+
+
 def test_a_text_that_is_anthropic_content_blocks() -> None:
     text = json.dumps(
         [
@@ -111,6 +122,9 @@ def test_arguments_beyond_a_megabyte_are_no_call_rather_than_half_of_one() -> No
         '{"sql": "' + SQL + '",}',
         "{'sql': '" + SQL + "'}",
         '{"sql": "' + SQL + '"',
+        SQL,
+        json.dumps(SQL),
+        f"```sql\n{SQL}\n```",
     ],
 )
 def test_arguments_in_every_wrapping(arguments: str) -> None:
@@ -138,6 +152,11 @@ def test_arguments_in_every_wrapping(arguments: str) -> None:
         "{'name': 'query_datastore', 'arguments': {'sql': 'SELECT 1'}}",
         'The set {a, b} is small. {"name": "query_datastore", "arguments": {"sql": "SELECT 1"}}',
         '<think>{"sql": "SELECT 2"} no</think>{"name": "query_datastore", "arguments": {"sql": "SELECT 1"}}',
+        "```sql\nSELECT 1\n```",
+        "```\nSELECT 1```",
+        'query_datastore(sql="SELECT 1")',
+        "`QueryDatastore('SELECT 1')`",
+        '```python\nquery_datastore(sql="""SELECT 1""")\n```',
         '{"note": 1}\n{"name": "query_datastore", "arguments": {"sql": "SELECT 1"}}',
     ],
 )
@@ -175,8 +194,8 @@ def test_a_template_and_its_fills_as_two_calls() -> None:
 def test_a_template_in_the_text_keeps_what_stands_beside_it() -> None:
     text = "The chart:\n```json\n" + json.dumps({"template": CHART, "fills": [FILL]}) + "\n```\nSpeed fell."
     decision = decide(ModelReply(text))
-    assert decision == Template(CHART, (FILLED,), None, decision.text)  # type: ignore[union-attr]
-    assert decision.text.split() == ["The", "chart:", "Speed", "fell."]  # type: ignore[union-attr]
+    assert decision == Template(CHART, (FILLED,), None, decision.text)
+    assert decision.text.split() == ["The", "chart:", "Speed", "fell."]
 
 
 def test_of_several_calls_the_first_usable_one_counts() -> None:
@@ -229,7 +248,9 @@ def test_nothing_usable_is_an_error_that_says_why(reply: ModelReply, says: str) 
     "text",
     [
         "The pool of checkout ran dry after the deployment.",
-        "```sql\nSELECT 1\n```",
+        "Run this:\n```sql\nSELECT 1\n```",
+        "```sql\nDROP TABLE x\n```",
+        'query_datastore(sql="")',
         '{"status": "conclusive", "summary": "x", "claims": [{"text": "t", "evidence": ["SELECT 1"]}]}',
         '{"name": "checkout", "replicas": 3}',
         '[{"name": "checkout"}]',

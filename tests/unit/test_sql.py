@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve import sql
+from hyve import cells, sql
 from hyve.errors import SqlError, SqlLimit
 
 TABLES = ("spans",)
@@ -26,6 +26,7 @@ TABLES = ("spans",)
 def store() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = sql.connect(memory_limit="500MB")
     connection.execute("CREATE TABLE spans AS SELECT i AS n, 'x' || i % 3 AS service FROM range(30000) r(i)")
+    connection.execute("CREATE TABLE times AS SELECT '2024-05-06 07:08:09.123456789'::TIMESTAMP_NS AS t")
     sql.lock(connection)
     yield connection
     connection.close()
@@ -125,6 +126,52 @@ def test_the_byte_cap_keeps_whole_rows_and_the_true_count(store: duckdb.DuckDBPy
     assert result.total_rows == 30000
 
 
+def test_the_byte_cap_ends_the_work_on_a_wide_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """900 columns of 2,304 rows took more than twice the limit of time: every row was cut off on its own."""
+    connection = sql.connect()
+    columns = ", ".join(f"(i * {k})::DOUBLE AS c{k}" for k in range(900))
+    connection.execute(f"CREATE TABLE wide AS SELECT {columns} FROM range(2304) r(i)")
+    asked: list[int] = []
+    rows = cells.rows
+
+    def counted(batch: pa.RecordBatch, decoders: object) -> object:
+        asked.append(batch.num_rows)
+        return rows(batch, decoders)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cells, "rows", counted)
+    result = sql.run(connection, "SELECT * FROM wide", ("wide",))
+    assert result.total_rows == 2304
+    assert len(result.rows) == sum(asked) == pytest.approx((8 << 20) / (900 * 8), rel=0.02)
+    assert len(asked) < 50
+    assert result.rows[-1][899] == (len(result.rows) - 1) * 899
+
+
+def test_a_result_that_takes_too_long_to_make_into_rows_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interrupt doesn't end work in Python: the limit is looked at between two parts of a batch."""
+    connection = sql.connect()
+    columns = ", ".join(f"i + {k} AS c{k}" for k in range(100))
+    connection.execute(f"CREATE TABLE wide AS SELECT {columns} FROM range(100000) r(i)")
+    with pytest.raises(SqlLimit, match=r"ran past its limit of 0\.05 s"):
+        sql.run(connection, "SELECT * FROM wide", ("wide",), sql.Limits(rows=100_000, bytes=1 << 30, seconds=0.05))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=40), st.integers(1, 3000))
+def test_the_kept_rows_are_the_first_that_fit(lengths: list[int], limit: int) -> None:
+    _connection.execute("CREATE OR REPLACE TABLE t (n BIGINT, s VARCHAR)")
+    _connection.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * n) for n in lengths])
+    try:
+        result = sql.run(_connection, "SELECT n, s FROM t", ("t",), sql.Limits(bytes=limit))
+    except SqlLimit:
+        assert lengths[0] + 8 <= limit + 50 or lengths[0] > limit - 50
+        return
+    kept = len(result.rows)
+    assert result.rows == tuple((n, "x" * n) for n in lengths[:kept])
+    assert result.total_rows == len(lengths)
+    assert sum(lengths[:kept]) <= limit
+    assert kept == len(lengths) or sum(n + 30 for n in lengths[: kept + 1]) > limit
+
+
 def test_one_row_over_the_byte_cap_is_an_error_that_says_what_to_do(store: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(SqlLimit, match=r"larger than 5000 bytes.*left\(column"):
         sql.run(store, "SELECT repeat('x', 10000)", TABLES, sql.Limits(bytes=5000))
@@ -149,14 +196,31 @@ def test_order_is_kept(store: duckdb.DuckDBPyConnection) -> None:
         ("SELECT service FROM spans GROUP BY n", "must appear in the GROUP BY"),
         ("SELECT error('boom')", "boom"),
         ("SELECT * FROM detect_anomaly(spans, nope)", "nope"),
+        ("SELECT list_filter(['{}'::JSON], v -> v->>'a' = 'b')", 'Write the lambda as: lambda v: .*column "v" was not'),
+        ("SELECT 1 WHERE 1 = (SELECT n FROM spans)", "More than one row returned by a subquery[^.]*[.]$"),
+        *(
+            (f"SELECT {text} FROM times", "Times here are UTC and have no zone: write now.*::TIMESTAMP")
+            for text in (
+                "t > TIMESTAMPTZ '2024-01-01 00:00:00+00'",
+                "t - TIMESTAMPTZ '2024-01-01 00:00:00+00'",
+                "coalesce(t, TIMESTAMPTZ '2024-01-01 00:00:00+00')",
+                "date_diff('ms', t, TIMESTAMPTZ '2024-01-01 00:00:00+00')",
+                "now() AT TIME ZONE 'UTC' - t",
+            )
+        ),
+        ("SELECT t::BIGINT FROM times", "Cast the time first: column::TIMESTAMP"),
+        ("SELECT t - '2024-01-01' FROM times", "Write the time as TIMESTAMP '...'"),
+        ("SELECT sum(t - t) FROM times", r"Take seconds: epoch\(b - a\)"),
+        ("SELECT epoch_ms(max(t) - min(t)) FROM times", r"of an INTERVAL write epoch\(...\) \* 1000"),
     ],
 )
 def test_errors_of_the_database_are_short_and_useful(
     statement: str, says: str, store: duckdb.DuckDBPyConnection
 ) -> None:
     with pytest.raises(SqlError, match=says) as caught:
-        sql.run(store, statement, TABLES)
+        sql.run(store, statement, (*TABLES, "times"))
     assert type(caught.value) is SqlError
+    assert "Use " not in str(caught.value)
     assert len(str(caught.value)) <= 600
     assert "LINE 1" not in str(caught.value)
     assert sql.run(store, "SELECT 1", TABLES).rows == ((1,),)
@@ -258,6 +322,13 @@ def test_a_statement_during_which_the_process_grows_too_far_is_interrupted(store
         ("regexp_replace('a1b22', '[0-9]+', '#', 'g')", "a#b#"),
         ("regexp_replace('a1b22', '([0-9]+)', '<\\1>')", "a<1>b22"),
         ("len(range(100000))", 100_000),
+        ("bitstring('101', 8)", "00000101"),
+        ("epoch_ms('2024-01-01 00:00:00.123999999'::TIMESTAMP)", 1704067200123),
+        ("epoch_ms('1969-12-31 23:59:59.9995'::TIMESTAMP)", -1),
+        ("epoch_ms(1704067200123)", "2024-01-01T00:00:00.123"),
+        ("epoch_ms(DATE '2024-01-01')", 1704067200000),
+        ("epoch_ms(INTERVAL 1 HOUR)", 3600000),
+        ("epoch_ms(NULL)", None),
     ],
 )
 def test_functions_with_a_bound_do_what_they_did(
@@ -266,6 +337,29 @@ def test_functions_with_a_bound_do_what_they_did(
     assert sql.run(store, f"SELECT {expression}", TABLES).rows == ((value,),)
     bare = duckdb.connect().execute(f"SELECT {expression}").fetchall()[0][0]
     assert (bare == value) or str(bare)[:10] == str(value)[:10]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("epoch_ms(t)", 1714979289123),
+        ("epoch_ms(max(t))", 1714979289123),
+        ("epoch_ms(date_trunc('minute', min(t)))", 1714979280000),
+        ("epoch_ms('1969-12-31 23:59:59.999500001'::TIMESTAMP_NS)", -1),
+        ("epoch_ms('1970-01-01 00:00:00.000999999'::TIMESTAMP_NS)", 0),
+        ("epoch_ms(NULL::TIMESTAMP_NS)", None),
+        ("date_diff('minute', t, now()) BETWEEN 1000000 AND 100000000", True),
+        ("epoch(now() - t) > 0 AND t < now() - INTERVAL 1 YEAR AND t < current_timestamp", True),
+        ("typeof(coalesce(t, now()))", "TIMESTAMP_NS"),
+        ("list_transform([1, 2], x -> x + 1)", [2, 3]),
+        ("list_transform([t], x -> epoch_ms(x))", [1714979289123]),
+        ("'{\"a\": {\"b\": 3}}'::JSON->'a'->>'b'", "3"),
+    ],
+)
+def test_times_in_nanoseconds_and_arrows_work_as_models_write_them(
+    expression: str, value: object, store: duckdb.DuckDBPyConnection
+) -> None:
+    assert sql.run(store, f"SELECT {expression} FROM times", ("times",)).rows == ((value,),)
 
 
 def test_statements_side_by_side_put_the_memory_limit_back_once_both_are_done(monkeypatch: pytest.MonkeyPatch) -> None:

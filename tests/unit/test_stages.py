@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hyve
 from hyve import prompt as prompts
-from hyve import stages
+from hyve import rowtext, stages
 from hyve.reply import ModelReply, ToolCall
 from hyve.sql import QueryResult
 from tests.bench import modes
@@ -122,15 +122,137 @@ async def test_there_is_no_third_call() -> None:
     model = Scripted(query(SLOW), query("SELECT count(*) AS n FROM records"))
     found = await run(model)
     assert (found.status, found.mode, found.calls) == ("partial", "query", 2)
-    assert found.evidence[0].rows == ((3000,),)
+    assert [one.id for one in found.evidence] == ["e1", "e2"]
+    assert found.evidence[0].rows == (("ledger", 900.0), ("cart", 10.0))
+    assert found.evidence[1].rows == ((3000,),)
     assert any(note.startswith("the model asked for a second query") for note in found.notes)
     assert any(note.startswith(RULES) for note in found.notes)
 
 
 async def test_a_second_query_that_fails_is_said_plainly() -> None:
     found = await run(Scripted(query(SLOW), query("SELECT getenv('HOME')")))
-    assert (found.status, found.evidence, found.calls) == ("partial", (), 2)
+    assert (found.status, found.mode, found.calls) == ("partial", "query", 2)
+    assert [one.sql for one in found.evidence] == [SLOW]
     assert "the query failed: the function getenv() is not allowed" in found.summary
+    assert not any("the rows of that query are shown" in note for note in found.notes)
+
+
+BAD_SECONDS = [
+    ModelReply(""),
+    ModelReply("", (ToolCall("c", "launch_missiles", "{}"),)),
+    ModelReply("}}}{{{"),
+    ModelReply('{"foo": 1}'),
+    hyve.ModelError("busy", "rate"),
+    RuntimeError("boom"),
+    ModelReply('{"status": "conclusive", "summary": "sure", "claims": ["trust me"]}'),
+]
+
+
+@pytest.mark.parametrize("second", BAD_SECONDS)
+async def test_rows_of_the_query_outlive_a_second_reply_without_an_answer(second: ModelReply | Exception) -> None:
+    """Mode 3 keeps what it has: rows, why no answer came, what the rules found."""
+    found = await run(Scripted(query(SLOW), second))
+    assert (found.status, found.mode, found.model, found.calls) == ("partial", "query", "scripted", 2)
+    assert found.evidence[0].rows == (("ledger", 900.0), ("cart", 10.0))
+    assert found.summary == "No interpretation: the model's query returned 2 rows."
+    assert any(note.startswith("the model's second reply could not be used: ") for note in found.notes)
+    assert any(note.startswith(RULES) for note in found.notes)
+
+
+async def test_rows_of_the_query_outlive_a_wrong_template_and_stand_beside_prose() -> None:
+    found = await run(Scripted(query(SLOW), template(fill("wrong.(_row_id)"))))
+    assert (found.status, len(found.evidence)) == ("partial", 1)
+    assert any("no key 'wrong'" in note for note in found.notes)
+    found = await run(Scripted(query(SLOW), ModelReply("The ledger is slow.")))
+    assert (found.status, found.summary, found.evidence[0].sql) == ("inconclusive", "The ledger is slow.", SLOW)
+
+
+async def test_a_whole_answer_beside_a_query_counts_where_the_second_reply_does_not() -> None:
+    cause = {"entity": "ledger", "summary": "900 ms", "evidence": [SLOW]}
+    first = dataclasses.replace(query(SLOW), text=answer(root_causes=[cause]).text)
+    found = await run(Scripted(first, ModelReply("")))
+    assert (found.status, found.mode, found.root_causes[0].entity) == ("conclusive", "query", "ledger")
+    assert any("first reply" in note for note in found.notes)
+
+
+async def test_a_template_that_does_not_fit_goes_back_once() -> None:
+    """Mode 2 has a call left: the error is told as that of a query is."""
+    model = Scripted(template(fill("series.0.dta.(_row_id)")), template(fill("series.0.data.(_row_id)")))
+    found = await run(model)
+    assert (found.status, found.mode, found.calls) == ("conclusive", "template", 2)
+    assert found.charts == ({"series": [{"data": [900.0, 10.0]}]},)
+    messages, tools = model.asked[1]
+    assert tools == []
+    assert "no key 'dta' at step 3 (did you mean 'data'?)" in messages[-1]["content"]
+    assert messages[-2]["tool_calls"][0]["function"]["name"] == "fill_template"
+    assert found.tokens.follow_up == prompts.size(messages)
+
+
+async def test_a_template_whose_statement_fails_is_told_the_columns() -> None:
+    model = Scripted(template(fill("series.0.data.(_row_id)", sql="SELECT latency FROM records")), answer())
+    await run(model)
+    assert "records(_row_id, service, ms, n)" in model.asked[1][0][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("SELECT 1 AS ms FROM range(3)", "reads none of the tables"),
+        ("SELECT 99 AS ms FROM records LIMIT 3", "depends on the data"),
+        ("SELECT NULL AS ms FROM records LIMIT 3", "nothing but NULL"),
+    ],
+)
+async def test_a_template_filled_from_nothing_is_partial(statement: str, why: str) -> None:
+    found = await run(Scripted(template(fill("series.0.data.(_row_id)", sql=statement))))
+    assert (found.status, found.mode) == ("partial", "template")
+    assert any("does not count as evidence" in note and why in note for note in found.notes)
+
+
+async def test_numbers_and_placeholders_of_a_template_are_told() -> None:
+    document = {"series": [{"data": [0, 0, 0, 0]}, {"data": [1, 2, 3]}]}
+    found = await run(Scripted(template(fill("series.0.data.(_row_id)"), document)))
+    assert found.charts == ({"series": [{"data": [900.0, 10.0]}, {"data": [1, 2, 3]}]},)
+    assert found.notes == (
+        "3 numbers in the template's data are the model's own: no query gave them",
+        "2 placeholders of the template that no row filled were removed",
+    )
+
+
+@pytest.mark.parametrize("text", ["}}}{{{", '{"foo":1}', "[1,2]", '{"status": "conclusive", "summary": "trust me"}'])
+async def test_rubbish_and_answers_without_anything_that_counts_are_left_to_the_rules(text: str) -> None:
+    found = await run(Scripted(ModelReply(text)))
+    assert (found.mode, found.status) == ("rules", "inconclusive")
+    assert any(note.startswith("answered by the rules analyst: ") for note in found.notes)
+    assert f"the model said: {text}" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("entity", "statement", "says"),
+    [
+        ("h9", SLOW, "'h9' is nowhere in the data"),
+        ("ledger", "SELECT 'ledger down' FROM records", "depends on the data"),
+        ("ledger", "SELECT count(*) FILTER (WHERE service = 'x') FROM records", "supports no root cause"),
+    ],
+)
+async def test_a_cause_needs_its_entity_and_values_of_the_data(entity: str, statement: str, says: str) -> None:
+    found = await run(Scripted(answer(root_causes=[{"entity": entity, "summary": "down", "evidence": [statement]}])))
+    assert (found.status, found.root_causes) == ("inconclusive", ())
+    assert any(says in note for note in found.notes)
+
+
+async def test_a_cut_reply_and_dropped_items_are_told() -> None:
+    claims = [{"text": f"claim {i}", "evidence": [SLOW]} for i in range(53)]
+    found = await run(Scripted(dataclasses.replace(answer(claims=claims), cut=True)))
+    assert "the model's reply was cut at its token limit" in found.notes
+    assert "3 items of the answer were dropped: it gave more than 50 of a kind" in found.notes
+    assert len(found.claims) == 50
+
+
+async def test_the_costs_of_both_calls_are_summed() -> None:
+    first, last = dataclasses.replace(query(SLOW), cost=0.25), answer(claims=[{"text": "t", "evidence": [SLOW]}])
+    assert (await run(Scripted(first, dataclasses.replace(last, cost=0.5)))).cost == 0.75
+    assert (await run(Scripted(first, last))).cost == 0.25
+    assert (await run(Scripted(dataclasses.replace(last, cost=0.0)))).cost == 0.0
 
 
 _replies = st.one_of(
@@ -151,9 +273,8 @@ def test_whatever_a_model_replies_there_are_at_most_two_calls_and_one_answer(rep
     model = Scripted(*replies)
     found = asyncio.run(run(model))
     assert found.calls == len(model.asked) <= 2
-    assert (found.calls == 2) == (
-        isinstance(replies[0], ModelReply) and "query_datastore" in str(replies[0].tool_calls)
-    )
+    asked = isinstance(replies[0], ModelReply) and str(replies[0].tool_calls)
+    assert (found.calls == 2) == bool(asked and ("query_datastore" in asked or "wrong." in asked or "((" in asked))
     assert [bool(tools) for _, tools in model.asked] == [True, False][: found.calls]
     known = {evidence.id for evidence in found.evidence}
     assert all(set(item.evidence) <= known and item.evidence for item in (*found.root_causes, *found.claims))
@@ -181,7 +302,7 @@ async def test_follow_up_rows_stay_under_their_cap() -> None:
     ],
 )  # fmt: skip
 async def test_a_model_that_fails_leaves_the_answer_to_the_rules_and_says_so(failure: Any) -> None:
-    found = await run(Scripted(failure))
+    found = await run(Scripted(failure, failure))
     assert found.mode == "rules"
     assert any("answered by the rules analyst" in note for note in found.notes)
 
@@ -223,8 +344,12 @@ def fill(path: str, column: str = "ms", sql: str = SLOW) -> list[dict[str, Any]]
     ],
 )
 async def test_each_unusable_reply_leaves_the_answer_to_the_rules_with_its_reason(reply: ModelReply, says: str) -> None:
-    found = await run(Scripted(reply))
-    assert (found.mode, found.model, found.status, found.calls) == ("rules", "rules", "inconclusive", 1)
+    """A template that misfits may be mended once; a second one that does is the end."""
+    model = Scripted(reply, reply)
+    found = await run(model)
+    assert (found.mode, found.model, found.status) == ("rules", "rules", "inconclusive")
+    mendable = "fill_template" in str(reply.tool_calls) and "no `fills`" not in says
+    assert found.calls == len(model.asked) == 1 + mendable
     assert any(note.startswith("answered by the rules analyst: ") and says in note for note in found.notes)
 
 
@@ -268,8 +393,9 @@ async def test_all_causes_unsupported_is_inconclusive_with_what_the_rules_found(
         "confidence": 1,
         "evidence": ["SELECT count(*) FROM records WHERE n < 0"],
     }
-    found = await run(Scripted(answer(root_causes=[cause])))
-    assert (found.status, found.root_causes, found.evidence) == ("inconclusive", (), ())
+    claim = {"text": "ledger takes 900 ms", "evidence": [SLOW]}
+    found = await run(Scripted(answer(root_causes=[cause], claims=[claim])))
+    assert (found.status, found.mode, found.root_causes) == ("inconclusive", "direct", ())
     assert [claim.text for claim in found.unsupported] == ["ledger: down"]
     assert any("aggregates no rows" in note for note in found.notes)
     assert any(note.startswith(RULES) for note in found.notes)
@@ -380,7 +506,7 @@ def test_what_a_query_gave_stays_under_the_cap_of_the_second_call(
     """Invariant 2: a follow-up has its own cap; and its rows are counted truly (invariant 3)."""
     given_rows = tuple((value,) * len(columns) for _ in range(rows))
     result = QueryResult("SELECT", tuple(columns), ("?",) * len(columns), given_rows, rows + total, 0.0)
-    text = stages._rows_text(result, budget)
+    text = rowtext.rows_text(result, budget)
     assert hyve.count_tokens(text) <= budget
     assert text.startswith(f"{rows + total:,} rows\n")
 
@@ -390,7 +516,7 @@ def test_what_a_query_gave_stays_under_the_cap_of_the_second_call(
 def test_an_error_and_its_tables_stay_under_the_cap_of_the_second_call(said: str, budget: int, wide: bool) -> None:
     row = {f"column_{i}_of_many_that_are_named_at_length": i for i in range(60)} if wide else {"ms": 1}
     with stages.load((stages.Payload("rows", json.dumps([row] * 5)),)) as store:
-        text = stages._error_text(store, "SELECT nothing FROM records", hyve.SqlError(said), budget)
+        text = rowtext.error_text(store, "SELECT nothing FROM records", hyve.SqlError(said), budget)
     assert hyve.count_tokens(text) <= budget
     assert "records(_row_id" in text
 
@@ -426,6 +552,8 @@ async def test_a_client_that_raises_or_returns_rubbish_leaves_the_answer_to_the_
 
 
 async def test_absurd_numbers_in_an_answer_do_no_harm() -> None:
-    text = '{"status":"conclusive","summary":"s","root_causes":[{"entity":"a","summary":"x","confidence":1' + "0" * 400
+    text = (
+        '{"status":"conclusive","summary":"s","root_causes":[{"entity":"cart","summary":"x","confidence":1' + "0" * 400
+    )
     found = await run(Scripted(ModelReply(text + f',"evidence":["{SLOW}"]}}]}}')))
     assert found.root_causes[0].confidence == 1.0

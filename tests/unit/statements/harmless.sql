@@ -537,3 +537,41 @@ SELECT name FROM employees WHERE salary < (SELECT avg(salary) FROM employees e W
 SELECT e.department, count(*) FROM employees e GROUP BY e.department ORDER BY count(*) ASC LIMIT 1
 SELECT name, length(name) AS n FROM contacts ORDER BY n DESC, name LIMIT 1
 SELECT iif.x FROM (SELECT if(rollout > 50, 'wide', 'narrow') AS x FROM flags) iif
+## lambdas with an arrow, and arrows into JSON
+SELECT list_transform([1, 2], x -> x + 1), list_filter([1, 2], v -> v > 1 AND v < 3), apply([1], x -> x * 2)
+SELECT list_transform([1, 2], (x, i) -> x * i), list_reduce([1, 2, 3], (a, b) -> a + b), reduce([1, 2], (a, b) -> a + b)
+SELECT list_transform([[1], [2]], x -> list_transform(x, y -> y + 1)), list_transform(list(code), c -> c // 100) FROM spans
+SELECT list_filter(list(attributes), a -> (a->>'pool') = 'db') FROM logs
+SELECT attributes->'$.n', (attributes->'n')::INT + 1 FROM logs WHERE attributes->>'pool' = 'db'
+## times in nanoseconds
+SELECT epoch_ms(time), duration_ms FROM spans ORDER BY time
+SELECT epoch_ms(min(time)), epoch_ms(max(time)), service FROM spans GROUP BY service
+SELECT epoch_ms(date_trunc('minute', time)) AS t, count(*) FROM spans GROUP BY t ORDER BY t
+SELECT epoch_ms(time_bucket(INTERVAL '1 minute', time)) AS t, avg(value) FROM metrics GROUP BY t ORDER BY t
+SELECT epoch_ms(lag(time) OVER (ORDER BY time)), epoch_ms((SELECT max(time) FROM logs)) FROM spans
+SELECT epoch_ms(1700000000000), epoch_ms(code), epoch_ms(DATE '2024-01-01'), epoch_ms(INTERVAL 1 HOUR), epoch_ms(time - TIMESTAMP '2024-01-01') FROM spans
+SELECT now() - time, time > now() - INTERVAL 1 YEAR, date_diff('minute', time, now()), age(now(), time) FROM spans
+SELECT current_timestamp - time, coalesce(time, now()), least(time, current_timestamp), get_current_timestamp() > time FROM spans
+SELECT now()::DATE, date_trunc('day', now()), epoch_ms(now()), now() > TIMESTAMPTZ '2020-01-01 00:00:00+00', now()::TIMESTAMP - time FROM spans
+SELECT date_trunc('hour', time), strftime(time, '%H:%M:%S.%n'), time_bucket(INTERVAL 1 MINUTE, time), extract(epoch FROM time), date_part('minute', time) FROM spans
+SELECT time + INTERVAL 1 DAY, time - INTERVAL 1 DAY, age(time), age(time, TIMESTAMP '2020-01-01'), time::DATE, last_day(time), date_add(time, INTERVAL 1 DAY) FROM spans
+SELECT time FROM spans WHERE time BETWEEN '2023-01-01' AND '2025-01-01T00:00:00Z' AND time > '2023-01-01T00:00:00Z' AND time::DATE = '2024-01-01'
+SELECT generate_series(min(time), max(time), INTERVAL 1 MINUTE), range(min(time)::TIMESTAMP, max(time)::TIMESTAMP, INTERVAL 1 MINUTE) FROM spans
+SELECT date_diff('ms', min(time), max(time)), max(time) - min(time), epoch(max(time) - min(time)) * 1000 FROM spans
+## windows
+SELECT mode(code) OVER (PARTITION BY service), mad(duration_ms) OVER () FROM spans
+SELECT mad(duration_ms) OVER (ORDER BY time ROWS BETWEEN 30 PRECEDING AND CURRENT ROW) FROM spans
+SELECT mode(code) OVER (ORDER BY time ROWS BETWEEN 3 PRECEDING AND 3 FOLLOWING EXCLUDE CURRENT ROW) FROM spans
+SELECT histogram(code) OVER (PARTITION BY service ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM spans
+SELECT median(duration_ms) OVER (ORDER BY time), list(name) OVER (PARTITION BY trace_id ORDER BY time), count(DISTINCT name) OVER (ORDER BY time) FROM spans
+SELECT quantile_cont(duration_ms, 0.95) OVER (ORDER BY time RANGE BETWEEN INTERVAL 1 MINUTE PRECEDING AND CURRENT ROW) FROM spans
+SELECT avg(duration_ms) OVER (ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) FROM spans
+## functions that are seldom asked for
+SELECT bitstring_agg(code), bitstring_agg(code, 200, 299) FROM spans
+SELECT bitstring('101', 8), set_bit('101'::BIT, 1, 1), binom(5, 2), path_join('a', 'b'), assert_true(true)
+SELECT gen_random_uuid(), uuid(), uuidv4(), uuidv7() FROM spans
+SELECT cast_to_type('1', 2), create_sort_key(code, 'ASC NULLS LAST') FROM spans
+SELECT variant_type(code::VARIANT), variant_normalize(code::VARIANT), variant_array_length([code]::VARIANT) FROM spans
+SELECT variant_group_array(code) FROM spans
+WITH "my e" AS (SELECT duration_ms AS v FROM spans) FROM DETECT_ANOMALY("my e", 'v')
+WITH "e;-(" AS (SELECT duration_ms AS v FROM spans) SELECT * FROM DETECT_ANOMALY("e;-(", v)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hyve.diagnosis import CUT
 from hyve.errors import ModelError
 from hyve.reply import ModelReply, ToolCall
 from schemas import Account, Position, PromptReady, StoreCommand
@@ -81,6 +82,33 @@ async def test_a_query_keeps_its_call() -> None:
     assert (command.kind, command.sql) == ("query", "SELECT 1")
     assert command.call is not None
     assert command.call.id == "c1"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"role": "assistant", "content": "query_datastore: SELECT 'a: b'"},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "query_datastore",
+             "arguments": json.dumps({"sql": "SELECT 'a: b'"})}}]},
+    ],
+)  # fmt: skip
+async def test_the_query_of_hop_1_goes_along_with_hop_2(said: dict[str, Any]) -> None:
+    asked = prompt(2)
+    record = PromptReady.from_bytes(asked.value)
+    record = record.model_copy(update={"messages": (*record.messages, said, {"role": "user", "content": "rows"})})
+    asked = Incoming(asked.topic, 0, 0, record.to_bytes(), b"r")
+    call = ToolCall("c1", "query_datastore", '{"sql": "SELECT 2"}')
+    for reply, kind in ((ModelError("busy", "rate"), "rules"), (ModelReply("prose"), "direct")):
+        command = await ask(Scripted(reply), asked)
+        assert (command.kind, command.hop, command.sql) == (kind, 2, "SELECT 'a: b'")
+    command = await ask(Scripted(ModelReply("", (call,))), asked)
+    assert (command.kind, command.sql, command.text) == ("query", "SELECT 2", "SELECT 'a: b'")
+
+
+async def test_a_cut_reply_says_so() -> None:
+    assert (await ask(Scripted(ModelReply("half an ans", cut=True)), prompt())).reason == CUT
+    assert CUT in (await ask(Scripted(ModelReply("", cut=True)), prompt())).reason
 
 
 async def test_a_template_keeps_its_fills() -> None:

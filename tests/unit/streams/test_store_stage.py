@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hyve.diagnosis import Diagnosis
+from hyve.diagnosis import CUT, Diagnosis, Evidence
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
 from streams.answered import Answered
@@ -165,6 +165,43 @@ async def test_a_query_leads_to_the_only_follow_up_and_that_to_a_result() -> Non
     assert pool.finished[-1].hop == 2
 
 
+async def test_a_template_that_does_not_fit_goes_back_to_the_model_once() -> None:
+    pool = Pool()
+    pool.raises["finish"] = [HyveError("the template has no key 'dta'")]
+    store = stage(pool)
+    await store.request(request())
+    assert prompt(await store.command(command("template"))).hop == 2
+    assert await store.command(command("template")) == [], "hop 1 twice must not ask twice"
+    assert result(await store.command(command("template", hop=2))).status == "inconclusive"
+    assert await store.command(command("template", hop=2)) == []
+
+
+async def test_rows_of_the_query_outlive_a_second_reply_without_an_answer() -> None:
+    class Rows(Pool):
+        async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
+            found, question = await super().finish(command, limit)
+            if command.kind == "query":
+                found = replace(found, evidence=(Evidence("e1", command.sql, ("n",), ((7,),), 1),), model="m")
+            self.stores.discard(command.request_id)
+            return found, question
+
+    pool = Rows()
+    done = result(await stage(pool).command(command("rules", hop=2, reason="busy", sql="SELECT 1")))
+    assert (done.status, done.mode, done.model) == ("partial", "query", "m")
+    assert [one.sql for one in done.evidence] == ["SELECT 1"]
+    assert [(one.kind, one.hop) for one in pool.finished] == [("rules", 2), ("query", 2)]
+    done = result(await stage(pool).command(command("query", hop=2, sql="SELECT 2", text="SELECT 1")))
+    assert [(one.id, one.sql) for one in done.evidence] == [("e1", "SELECT 1"), ("e2", "SELECT 2")]
+    pool.raises["finish"] = []
+    done = result(await stage(pool).command(command("direct", hop=2, sql="SELECT 1")))
+    assert (done.mode, done.evidence) == ("query", ()), "an answer needs no rows"
+
+
+async def test_a_cut_reply_is_told() -> None:
+    done = result(await stage(Pool()).command(command("direct", reason=CUT)))
+    assert CUT in done.notes
+
+
 async def test_a_store_that_is_gone_is_built_from_the_request_record() -> None:
     asked: list[Position] = []
 
@@ -192,7 +229,7 @@ async def test_an_answer_that_cannot_be_used_falls_back_to_the_rules() -> None:
     pool.raises["finish"] = [HyveError("path y.(n): no such column")]
     store = stage(pool)
     await store.request(request())
-    done = result(await store.command(command("template")))
+    done = result(await store.command(command("template", hop=2)))
     assert (done.mode, done.model) == ("rules", "rules")
     assert done.summary == "the model's answer could not be used: path y.(n): no such column"
 

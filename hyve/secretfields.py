@@ -1,0 +1,394 @@
+"""Which fields keep secrets, and where their values stand in a text: JSON, YAML, CSV, Kubernetes Secrets.
+
+Rules:
+- A name tells what its values are (`label_of`); names of references, of pages and of counts tell nothing.
+- A field that keeps secrets may hold an object or a list: all values in it are secrets but those of fields that name,
+  place or count something (`inner_label`). All values under `data` and `stringData` of a Kubernetes Secret are.
+- A status is no secret ("expired"), nor is prose after a colon in free text ("token: connection refused").
+- Spans never overlap and come in the text's order. All is linear in the text; broken syntax ends what it stands in.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+NAMES: Final = {
+    "password": r"(?:.*[^a-z])?(?:pass(?:word|wd|phrase|code)?s?|pwd|secrets?|client_?secret|connection_?string"
+    r"|credentials?|otp(?:_?code)?|auth[^a-z](?:basic|bearer|digest))|pin",
+    "key": r"(?:.*[^a-z])?(?:(?:api|access|secret|private|auth|account|shared_?access|encryption|signing|master"
+    r"|storage|licen[sc]e)[_.-]?keys?|secret_?key_?base)",
+    "token": r"(?:.*[^a-z])?(?:(?:access|refresh|auth|bearer|session|csrf|id)?token|jwt|sig|authorization|bearer"
+    r"|x?csrf)|(?:.*[^a-z])?(?:access|api|auth|bearer|csrf|id|refresh|service|session|user)_?tokens|tokens",
+    "cookie": r"(?:.*[^a-z])?(?:(?:set-)?cookies?|session_?id)",
+}
+_NAME = re.compile(
+    "|".join(rf"(?P<{label}>(?:{names})(?:_(?:ts|num|hash|value))?)" for label, names in NAMES.items()), re.IGNORECASE
+)
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_REFERENCE = re.compile(
+    r"(?:.*[^a-z])?(?:(?:next|prev|previous|page|paging|pagination|continuation|continue|cursor|resume|sync|delta"
+    r"|lock|fencing|cancellation|idempotency|start|starting|stop|end|first|last|eos|bos|pad|unk|sep|mask)_?(?:page_?)?token"
+    r"|image_?pull_?secrets?)",
+    re.IGNORECASE,
+)
+"""Names of places in a list, of locks, and of other objects."""
+_INNER = re.compile(
+    r"(?:.*_)?(?:name|key|id|user|username|login|type|kind|path|mount|url|uri|host|hostname|port|namespace|ref|mode|size"
+    r"|version|optional|at|in|on|time|ttl|scopes?|status|state|provider|issuer|alg|algorithm|method|scheme|description"
+    r"|email|roles?|region|enabled|count|length|age|expiry|expires|expiration|created|updated|reason|domain)",
+    re.IGNORECASE,
+)
+"""Fields that say of a secret what it is called, where it is and how long it holds."""
+_AUTH = re.compile(r"(?:.*[^a-z])?auth(?:entication)?|registry_auths?|auths", re.IGNORECASE)
+_AUTH_INNER = re.compile(r"basic|bearer|digest|value|raw|header|auth", re.IGNORECASE)
+_WORKING = re.compile(r"(?:~|\.{0,2}/|[A-Za-z]:\\).*", re.DOTALL)
+ALL: Final = "all"
+"""Held by what keeps secrets only, whatever its fields are called."""
+EMPTY: Final = re.compile(
+    r"(?i)\s*|null|none|nil|true|false|undefined|n/?a|yes|no|\*+|x{3,}|\.{2,}|-+|<[\w -]*>|\[[\w -]*\]|%\w?|\?"
+    r"|\$\{?[\w.:-]+\}?|\$\(\w+\)?|<set to the key .{0,400}"
+)
+"""Values that keep no secret: nothing, what is masked already, names of variables and of places of secrets."""
+_WORD = (
+    r"(?:(?:un|in)?authori[sz]ed|(?:in)?valid|incorrect|wrong|missing|empty|blank|null|none|required|expired|expiring|revoked"
+    r"|rejected|refused|denied|forbidden|failed|failure|failing|errors?|ok|success(?:ful)?|succeeded|unknown|undefined|unset"
+    r"|absent|unavailable|unreachable|timeout|disabled|mismatch(?:ed)?|malformed|unsupported|changed|updated|refreshed"
+    r"|rotated|issued|(?:un)?verified|accepted|blocked|pending|inactive|omitted|redacted|hidden|masked|filtered|exceeded"
+    r"|unexpected|eof|x509|include|same-origin|omit|not[\s_-](?:found|set|valid|provided|present|available|allowed|authori[sz]ed)|timed[\s_-]out"
+    r"|too[\s_-](?:short|long|large|weak|old|many))"
+)
+_AFTER = r"(?:pass(?:word|wd)|token|secret|cookie|key|signature|grant|credentials|session|request)"
+_FILLS = rf"(?:(?:must|be|is|was|has|been|are|cannot|not|or|{_AFTER})[\s_-])"
+_STATUS = re.compile(
+    rf"(?i){_FILLS}{{0,4}}{_WORD}(?:[\s_-]{_FILLS}{{0,4}}{_WORD}){{0,3}}(?:[\s_-]{_AFTER})?[.!:)\]}}]*"
+)
+_PLAIN = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|x509)[.!:)\]}]*")
+_PROSE = re.compile(
+    r"(?:'[a-z]{1,2})?[,;:]?[ \t]{1,4}(?!(?:user(?:name)?|login|host|email|role|db|database|port|id|name"
+    r"|pass(?:word)?|token|url)[ \t]?[=:])[\"'(<]?[A-Za-z0-9/][^\s=]*+(?!=)",
+    re.IGNORECASE,
+)
+
+
+def label_of(name: str) -> str:
+    """What the values of a field or column of this name are, "" where they are no secrets."""
+    if not name or len(name) > 200:
+        return ""
+    split = _CAPITAL.sub("_", name)
+    match = _NAME.fullmatch(split)
+    return str(match.lastgroup) if match and not refers(name) else ""
+
+
+def refers(name: str) -> bool:
+    """Whether a name is one of places in a list, of locks, or of other objects."""
+    return bool(_REFERENCE.fullmatch(_CAPITAL.sub("_", name[-200:])))
+
+
+def held(name: str) -> str:
+    """What an object or a list in a field of this name may hold: a label, or `auth` for the ways to log in."""
+    return label_of(name) or ("auth" if len(name) <= 200 and _AUTH.fullmatch(_CAPITAL.sub("_", name)) else "")
+
+
+def inner_label(name: str, outer: str) -> str:
+    """The label of a field in an object that holds what `outer` says."""
+    if outer == "auth":
+        return label_of(name) or ("password" if _AUTH_INNER.fullmatch(name) else "")
+    return label_of(name) or ("" if not outer or _INNER.fullmatch(_CAPITAL.sub("_", name[-200:])) else outer)
+
+
+def keeps(label: str, value: str, name: str = "") -> bool:
+    """Whether the value of a field keeps a secret: nothing, a status, a count of tokens and a folder do not."""
+    if EMPTY.fullmatch(value) or (len(value) <= 80 and _STATUS.fullmatch(value)):
+        return False
+    if name.lower() in ("pwd", "oldpwd") and _WORKING.fullmatch(value):
+        return False
+    return not (label in ("token", "cookie") and value.isdigit())
+
+
+def prose(text: str, value: str, end: int) -> bool:
+    """Whether a value that stands without quotes after a colon in free text, and ends at `end`, begins a sentence."""
+    return bool(_PLAIN.fullmatch(value) and _PROSE.match(text, end))
+
+
+class Span(NamedTuple):
+    """Where a secret stands, and what it is."""
+
+    start: int
+    end: int
+    label: str
+
+
+KUBERNETES: Final = re.compile(r"kind\\{0,15}[\"']?\s{0,4}:\s{0,4}\\{0,15}[\"']?Secret\b")
+"""What tells that there may be a Kubernetes Secret."""
+KEPT: Final = ("data", "stringData")
+"""Fields of a Kubernetes Secret that keep secrets."""
+_TOKENS = {
+    mark: re.compile(rf"(?<!\\)(\\*+){mark}|[{{}}\[\],]|(?<![\w.])-?\d[\w.+-]{{0,40}}+|\n(?=[^\s}}\],\"'])")
+    for mark in "\"'"
+}
+_QUOTES = {mark: re.compile(rf"(?<!\\)(\\*+){mark}|\n") for mark in "\"'"}
+_COLON = re.compile(r"\s{0,20}:")
+_DEEPEST = 15
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An object or a list of JSON: what it holds, the field that is read, and which values stand under `data`."""
+
+    closes: str
+    holds: str
+    first: int
+    key: str = ""
+    secret: bool = False
+    kept: list[range] = field(default_factory=list)
+
+    def says(self) -> str:
+        """What a value here is."""
+        if self.closes == "}":
+            return inner_label(self.key, self.holds) if self.key else ""
+        return self.holds if self.holds != "auth" else ""
+
+    def opens(self, char: str, first: int) -> _Frame:
+        """An object or a list within."""
+        holds = (held(self.key) or inner_label(self.key, self.holds)) if self.closes == "}" else self.holds
+        return _Frame("}" if char == "{" else "]", holds, first)
+
+
+class _Json:
+    """Reads JSON, also where it is broken or stands in free text, for the secrets in it."""
+
+    def __init__(self, text: str, level: int, mark: str) -> None:
+        self.text, self.level, self.mark = text, level, mark
+        self.values: list[Span] = []
+        self.names: list[str] = []
+        self.inside: list[Span] = []
+        self.kept: list[range] = []
+        self.stack: list[_Frame] = []
+
+    def read(self, start: int, end: int, holds: str) -> int:
+        """Reads to `end`, or with `holds` to the end of the object or list at `start`. Returns where that is."""
+        place, stack, search = start, self.stack, _TOKENS[self.mark].search
+        while token := search(self.text, place, end):
+            place = token.end()
+            char = token[0]
+            if token[1] is not None:
+                place = self._string(token, end)
+            elif char in "{[":
+                stack.append(
+                    stack[-1].opens(char, len(self.values)) if stack else _Frame("}" if char == "{" else "]", holds, 0)
+                )
+            elif char in "}]":
+                if stack and stack[-1].closes == char:
+                    self._close()
+            elif char == ",":
+                if stack and stack[-1].closes == "}":
+                    stack[-1].key = ""
+            elif char == "\n":  # a line that is no JSON
+                while stack:
+                    self._close()
+            else:
+                self._value(token.start(), place)
+            if holds and not stack:
+                end = place
+                break
+        while stack:
+            self._close()
+        return end
+
+    def _string(self, opened: re.Match[str], end: int) -> int:
+        """Reads a string; returns where to go on."""
+        start, unit = opened.end(), 2 * self.level + 2
+        if len(opened[1]) % unit != self.level:
+            return start
+        for quote in _QUOTES[self.mark].finditer(self.text, start, end):
+            if quote[1] is None:
+                return quote.start()
+            if len(quote[1]) % unit == self.level:
+                last, place = quote.end() - 1 - self.level, quote.end()
+                break
+        else:
+            last = place = end
+        if self.stack and _COLON.match(self.text, place):
+            self.stack[-1].key = self.text[start:last]
+        else:
+            self._value(start, last)
+        if self.level < _DEEPEST and KUBERNETES.search(self.text, start, last):
+            reader = _Json(self.text, 2 * self.level + 1, self.mark)
+            reader.read(start, last, "")
+            self.inside += reader.secrets()
+            self.inside += yaml_secrets(self.text, _ESCAPED_LINE, start, last)
+        return place
+
+    def _value(self, start: int, end: int) -> None:
+        if self.stack:
+            frame = self.stack[-1]
+            frame.secret |= frame.key == "kind" and self.text[start:end] == "Secret"
+            self.values.append(Span(start, end, frame.says()))
+            self.names.append(frame.key)
+
+    def _close(self) -> None:
+        frame = self.stack.pop()
+        if frame.secret:
+            self.kept += frame.kept
+        if self.stack and self.stack[-1].key in KEPT:
+            self.stack[-1].kept.append(range(frame.first, len(self.values)))
+
+    def secrets(self) -> list[Span]:
+        """What was found, in the text's order."""
+        kept = bytearray(len(self.values))
+        last = 0
+        for run in sorted(self.kept, key=lambda run: run.start):
+            first = max(run.start, last)
+            if first < run.stop:
+                kept[first : run.stop] = b"\1" * (run.stop - first)
+                last = run.stop
+        found = [
+            Span(start, end, says or "password")
+            for (start, end, says), name, whole in zip(self.values, self.names, kept, strict=True)
+            if end > start and (whole or (says and keeps(says, self.text[start:end], name)))
+        ]
+        return apart([*found, *self.inside])
+
+
+def json_secrets(text: str) -> list[Span]:
+    """The secrets of all JSON in a text."""
+    reader = _Json(text, 0, '"')
+    reader.read(0, len(text), "")
+    return reader.secrets()
+
+
+def json_field(text: str, at: int, level: int, mark: str, name: str) -> tuple[list[Span], int]:
+    """The secrets of the object or list at `at`, in a field of this name, and where it ends."""
+    reader = _Json(text, level, mark)
+    end = reader.read(at, len(text), held(name))
+    return reader.secrets(), end
+
+
+def apart(spans: Iterable[Span]) -> list[Span]:
+    """Spans in order, without those that others cover."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if not found or span.start >= found[-1].end:
+            found.append(span)
+    return found
+
+
+_LEAD = r"(?P<lead>[ ]{0,400}(?:-[ ]{1,20})*)"
+_LINE = re.compile(_LEAD + r"(?P<rest>[^\r\n]*)(?:\r\n?|\n|\Z)")
+_ESCAPED_LINE = re.compile(_LEAD + r"(?P<rest>(?:[^\r\n\\]|\\++(?!n))*+)(?:\\++n|\r|\n|\Z)")
+"""A line of YAML within a string of JSON."""
+_ENTRY = re.compile(r"[\"']?(?P<key>[\w./-]{1,253})[\"']?:(?:[ \t]{1,40}(?P<value>\S.*)|\s*)\Z", re.DOTALL)
+_BLOCK = re.compile(r"[|>][+-]?\d?\s*|[&!]\S*\s*")
+
+
+def yaml_secrets(text: str, lines_of: re.Pattern[str] = _LINE, start: int = 0, stop: int = sys.maxsize) -> list[Span]:
+    """The secrets of the Kubernetes Secrets in YAML."""
+    lines: list[tuple[int, int]] = []
+    """Where the scalar of each line stands."""
+    kept: list[range] = []
+    # of each mapping that is open: its column, whether it is a Secret, its lines under `data`, where `data` began
+    stack: list[_Mapping] = []
+    for line in lines_of.finditer(text, start, stop):
+        lead, rest = line["lead"], line["rest"]
+        if line.end() == line.start():
+            break
+        entry = _ENTRY.match(rest)
+        at = line.start("rest")
+        lines.append(
+            (
+                at + entry.start("value") if entry and entry["value"] else at,
+                0 if entry and not entry["value"] else at + len(rest),
+            )
+        )
+        if not rest.strip() or rest.startswith("#"):
+            lines[-1] = (at, 0)
+            continue
+        column = len(lead)
+        first = column - len(lead.lstrip(" "))
+        item = "-" in lead
+        while stack and (stack[-1].column > column or rest.startswith("---") or (item and stack[-1].column > first)):
+            stack.pop().close(len(lines) - 1, kept)
+        if not entry:
+            if stack and stack[-1].column == column and not item:
+                stack[-1].end(len(lines) - 1)
+            continue
+        if not stack or stack[-1].column < column:
+            stack.append(_Mapping(column))
+        mapping = stack[-1]
+        mapping.end(len(lines) - 1)
+        key, value = entry["key"], (entry["value"] or "").strip().strip("\"'")
+        mapping.secret |= key == "kind" and value == "Secret"
+        if key in KEPT:
+            mapping.begun = len(lines) - (1 if value and not _BLOCK.fullmatch(value) else 0)
+    while stack:
+        stack.pop().close(len(lines), kept)
+    found: list[Span] = []
+    last = 0
+    for run in sorted(kept, key=lambda run: run.start):
+        for first, end in lines[max(run.start, last) : run.stop]:
+            value = text[first:end].rstrip() if end else ""
+            quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
+            if value and not _BLOCK.fullmatch(value):
+                found.append(Span(first + quoted, first + len(value) - quoted, "password"))
+        last = max(last, run.stop)
+    return [span for span in found if span.end > span.start]
+
+
+@dataclass(slots=True)
+class _Mapping:
+    """A mapping of YAML that is read: its column, whether it is a Secret, and its lines under `data`."""
+
+    column: int
+    secret: bool = False
+    begun: int = -1
+    kept: list[range] = field(default_factory=list)
+
+    def end(self, line: int) -> None:
+        if self.begun >= 0:
+            self.kept.append(range(self.begun, line))
+        self.begun = -1
+
+    def close(self, line: int, kept: list[range]) -> None:
+        self.end(line)
+        if self.secret:
+            kept += self.kept
+
+
+_HEADER = re.compile(r"NAME([,;\t|])NAME(?:\1NAME)*+\r?\n".replace("NAME", r"\"?[A-Za-z_][\w .@/-]{0,60}\"?"))
+_CELLS = {
+    sign: re.compile(rf"(?:\"((?:[^\"]|\"\"){{0,4000}}+)\"|([^{re.escape(sign)}\r\n]*+))({re.escape(sign)}|\r?\n|\Z)")
+    for sign in ",;\t|"
+}
+
+
+def csv_secrets(text: str, start: int) -> tuple[list[Span], int]:
+    """The secrets in columns of the table whose head is the line at `start`, and where it ends."""
+    head = _HEADER.match(text, start)
+    if head is None:
+        return [], start
+    names = [name.strip().strip('"') for name in head[0].rstrip("\r\n").split(head[1])]
+    labels = [label_of(name) for name in names]
+    cells = _CELLS[head[1]]
+    found: list[Span] = []
+    place = head.end()
+    while place < len(text):
+        row: list[Span] = []
+        at = place
+        for says in labels:
+            cell = cells.match(text, at)
+            if cell is None or (cell[3] == head[1]) != (len(row) < len(labels) - 1):
+                return found, place
+            group = 1 if cell[1] is not None else 2
+            row.append(Span(*cell.span(group), says))
+            at = cell.end()
+        found += [
+            span
+            for span, name in zip(row, names, strict=True)
+            if span.label and span.end > span.start and keeps(span.label, text[span.start : span.end], name)
+        ]
+        place = at
+    return found, place

@@ -1,0 +1,167 @@
+"""How secrets look in a text, and what stands before them.
+
+The patterns are our own: detect-secrets, the best known package of them, gives no positions, takes passwords without
+quotes for nothing and every word for a secret, and brings an HTTP client along (measured in the project's decisions).
+Each begins at one of a few fixed texts (`HINTS` finds these in one pass) and repeats within bounds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+LABELS: Final = ("password", "key", "token", "private_key", "cookie", "email", "ip", "literal")
+"""What placeholders are called after; `literal` stands for text that looks like one."""
+
+PLACEHOLDER = re.compile(rf"<({'|'.join(LABELS)})_(\d{{1,9}})>", re.IGNORECASE)
+
+
+class _Form(NamedTuple):
+    """A pattern of secrets and how their text begins, in small letters; group 1 is the secret, if there is one."""
+
+    label: str
+    begins: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _short(words: str) -> list[str]:
+    """Words that are part of many others, with what may follow a name."""
+    return [word + sign for word in words.split() for sign in "\"'\\=:,;|\t\r\n"]
+
+
+_WORDS = {
+    "password": [
+        *["password", "passwd", "passphrase", "passcode", "pwd", "pass", "secret", "credential"],
+        *_short("pin otp"),
+    ],
+    "key": [
+        f"{word}{joint}key"
+        for word in (
+            "api",
+            "access",
+            "secret",
+            "private",
+            "auth",
+            "account",
+            "sharedaccess",
+            "encryption",
+            "signing",
+            "license",
+        )
+        for joint in ("", "_", "-", ".")
+    ],
+    "token": [*["token", "jwt", "sig", "authorization"], *_short("bearer csrf")],
+    "cookie": ["set-cookie", "cookie", "session_id", "sessionid", "session-id"],
+}
+ASSIGNED = re.compile(
+    r"""(?:
+    (?P<password>passw(?:or)?d|passphrase|passcode|pwd|secret|credentials?|otp|(?<![\w.])pin
+        |(?:(?<![a-z])pass|(?-i:(?<=[a-z])Pass))(?=["'\s:=]))(?![_.-]?key)
+    |(?P<key>\w{3,12}?[_.-]?key(?:_base)?(?!s|[_.-]?id))
+    |(?P<token>token|jwt|bearer|csrf|(?<=[?&;"'])sig(?=["'=])|authorization)
+    |(?P<cookie>(?<![a-z])(?:set-)?cookie|session[_-]?id)
+    )(?:[_-](?:hash|value))?+
+    \\{0,7}+(?P<quote>["'\])]{0,2}+)
+    (?:\s{0,4}+(?P<sign>=>|:=|[:=])\s{0,4}+
+    |(?P<yaml>[ \t]{0,4}+(?:\r?\n|\\{1,7}n)[ \t]{0,200}+value:[ \t]{1,4}+)
+    |\s{0,4}+,\s{0,4}+\\{0,7}+"value\\{0,7}+"\s{0,4}+:\s{0,4}+(?:\{\s{0,4}+\\{0,7}+"stringValue\\{0,7}+"\s{0,4}+:\s{0,4}+)?+
+    |(?P<option>\s{1,4}+(?!-)|\s{0,4}+,\s{0,4}+(?=\\{0,7}["'])(?!\\{0,7}["']-)
+        |[ \t]{0,4}+\r?\n[ \t]{0,200}+-[ \t]{1,4}+(?!-)))
+    (?:"(?:SCHEME)?+(?P<double>(?:[^"\\]|\\.)++)(?:"|\Z)
+    |'(?:SCHEME)?+(?P<single>(?:[^'\\]|\\.)++)(?:'|\Z)
+    |(?P<escape>\\{1,7}+)"(?:SCHEME)?+(?P<escaped>[^"\\]{1,4000}+)(?:(?P=escape)"|\\*\Z)
+    |(?(yaml)(?P<line>[^\r\n"'\\|>][^\r\n\\]{0,4000}+)|\Z(?<!\Z))
+    |(?:SCHEME)?+(?P<bare>(?![\[{(]|<set\s+to\s)[^\s,;&"'\\|]{1,4000}+))""".replace(
+        "SCHEME", r"(?:bearer|basic|digest|token|apikey|negotiate)\s{1,4}"
+    ),
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+"""A name, its quote (escaped or not), a sign, and the value, which ends with its quotes or the text. A name
+may also be that of a pair, {"name": ..., "value": ...}, as environments and OTLP's attributes have it, or an
+option before its value."""
+PAIRED = re.compile(
+    r"""value(?P<level>\\{0,15}+)"\s{0,4}+:\s{0,4}+(?P=level)"([^"\\]{1,4000}+)(?P=level)"\s{0,4}+,\s{0,20}+
+    (?P=level)"(?:name|key)(?P=level)"\s{0,4}+:\s{0,4}+(?P=level)"(?P<name>[^"\\]{1,200}+)(?P=level)\"""",
+    re.VERBOSE,
+)
+"""A pair with the value first."""
+OPENED = re.compile(r"[a-z][\w-]{2,60}?(?P<level>\\{0,15}+)(?P<mark>[\"'])\s{0,4}+:\s{0,20}+(?=[\[{])", re.IGNORECASE)
+"""The name of a field that holds an object or a list."""
+_HOLDERS = "auth passw passphrase passcode pwd secret credential token cookie key bearer otp"
+
+
+def _form(label: str, begins: str, rest: str, before: str = r"(?<![A-Za-z0-9])", flags: int = 0) -> _Form:
+    return _Form(label, tuple(begins.lower().split()), re.compile(before + rest, flags))
+
+
+_I = re.IGNORECASE
+_FORMS = (
+    _form("literal", " ".join(f"<{label}_" for label in LABELS), PLACEHOLDER.pattern, "", _I),
+    _form(
+        "private_key",
+        "-----begin",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*+"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+        "",
+    ),
+    _form(
+        "cookie",
+        "cookie: set-cookie:",
+        r"(?:set-)?cookie:\s{0,4}+((?=[^\s=;,\"'\\]{1,200}=)[^\r\n\"'\\]{3,4000}+)",
+        r"(?<![\w-])",
+        _I,
+    ),
+    _form("token", "eyJ", r"eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}", r"(?<![\w-])"),
+    _form("password", "://", r"://[^\s:/@\"'<>\\]{0,128}:([^\s/\"'<>\\]{1,256})@", ""),
+    _form("password", "password> passphrase> secret> token>", r"\w{5,10}>([^<>]{1,4000}+)</", "", _I),
+    _form("key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    _form("key", "AIza", r"AIza[\w-]{35,}+"),
+    _form("key", "LTAI", r"LTAI[A-Za-z0-9]{12,26}+"),
+    _form("key", "sk_live sk_test rk_live rk_test pk_live pk_test", r"[a-z]{2}_(?:live|test)_[A-Za-z0-9]{10,}+"),
+    _form("key", "sk-", r"sk-(?:[a-z]{2,12}-)?[\w-]{20,}+"),
+    _form("key", "SG.", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
+    _form("key", "age-secret-key-", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}+"),
+    _form("key", "dapi", r"dapi[0-9a-f]{32}"),
+    _form("token", "ghp_ gho_ ghs_ ghu_ ghr_", r"gh[opsur]_[A-Za-z0-9]{30,}+"),
+    _form("token", "github_pat_ dckr_pat_", r"(?:github|dckr)_pat_[\w-]{20,}+"),
+    _form("token", "glpat- gldt- glrt- glcbt- glptt- glagent- glsoat-", r"gl[a-z]{2,5}-[\w-]{20,}+"),
+    _form("token", "glsa_ glc_", r"gl(?:sa|c)_[\w=]{30,}+"),
+    _form("token", "xoxa- xoxb- xoxe- xoxp- xoxr- xoxs- xapp-", r"(?:xox[a-z]|xapp)-[\w-]{10,}+"),
+    _form("token", "ya29.", r"ya29\.[\w-]{20,}+"),
+    _form("token", "npm_ hf_", r"(?:npm|hf)_[A-Za-z0-9]{30,}+"),
+    _form("token", "pypi-", r"pypi-[\w-]{40,}+"),
+    _form("token", "dop_v1_", r"dop_v1_[0-9a-f]{64}"),
+    _form("token", "shpat_ shpca_ shppa_ shpss_", r"shp[a-z]{2}_[0-9a-fA-F]{32}"),
+    _form("token", "hvs. hvb. hvr.", r"hv[sbr]\.[\w-]{20,}+"),
+    _form("token", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    _form("token", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows)/([\w/-]{10,200}+)", "", _I),
+    _form("token", "api/webhooks/", r"api/webhooks/\d{5,30}/([\w-]{20,200}+)", "", _I),
+    _form("token", "bearer", r"bearer\s{1,4}((?=[\w.~+/=-]{0,60}?\d)[\w.~+/-]{8,4000}+=*+)", r"(?<!\w)", _I),
+    _form("token", "basic", r"basic\s{1,4}((?=[a-z+/]{0,60}?[\d=])[a-z0-9+/]{8,4000}+=*+)", r"(?<!\w)", _I),
+    _form("password", "mysql mariadb", r"(?:mysql|mariadb)[\w-]{0,12}+[^\r\n|;]{0,200}?[\s\"']-p([^\s\"'\\]{1,200}+)"),
+    _form(
+        "password",
+        "sshpass redis-cli mongo",
+        r"(?:sshpass|redis-cli|mongo\w{0,8})\s(?:[^\r\n|;]{0,200}?\s)?-[pa]\s?([^\s\"'\\-][^\s\"'\\]{0,200}+)",
+    ),
+    _form("password", "-u --user", r"(?:-u|--user)[ =][\"']?[\w.@-]{1,64}:([^\s\"'<>]{1,200}+)", r"(?<=\s)"),
+)
+"""What a secret's own form, or what stands at it, tells."""
+
+
+def _automaton() -> tuple[AhoCorasick, tuple[tuple[str, re.Pattern[str]], ...]]:
+    """Finds every place in a text in small letters where a secret may be told; and what to ask there."""
+    begins: dict[str, tuple[str, re.Pattern[str]]] = {}
+    for form in _FORMS:
+        begins |= dict.fromkeys(form.begins, (form.label, form.pattern))
+    asked = list(begins.items())
+    asked += [(word, (label, ASSIGNED)) for label, words in _WORDS.items() for word in words]
+    asked += [(word, ("", OPENED)) for word in _HOLDERS.split()]
+    asked += [('value"', ("", PAIRED)), ("value\\", ("", PAIRED))]
+    return AhoCorasick([begin for begin, _ in asked], matchkind=MatchKind.Standard), tuple(ask for _, ask in asked)
+
+
+HINTS, ASKED = _automaton()
+"""Finds the fixed texts in small letters; and per text, the label and the pattern to match there."""
