@@ -134,11 +134,11 @@ def parse(source: str | bytes, name: str = "") -> Document:
     if text.strip():
         parts = _whole(text) or _found(text, flags)
         pieces, rest = _outside(text, [part.span for part in parts])
-        if len(rest) > _PROSE_LINES or sum(len(line) for _, line in rest) > _PROSE_CHARS:
-            rows = [{"line": number, "text": line} for number, line in rest]
+        if len(rest) > _PROSE_LINES or sum(len(line) for _, line, _ in rest) > _PROSE_CHARS:
+            rows = [{"line": number, "text": line} for number, line, _ in rest]
             parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
         else:
-            lines = tuple((number, line) for number, line in rest if not _FENCE.match(line))
+            lines = tuple((number, line) for number, line, outside in rest if not all(map(_FENCE.match, outside)))
             prose = "\n".join(piece for piece in pieces if not _FENCE.match(piece))
             flags.extend(["ansi"] if any("\x1b[" in line for _, line in lines) else [])
         if sum(part.syntax == "json" for part in parts) > 1:
@@ -438,8 +438,9 @@ def _within(outer: list[Part], place: int, part: Part) -> bool:
     return place >= 0 and outer[place].span[1] > part.span[0]
 
 
-def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[tuple[int, str]]]:
-    """The non-blank pieces of lines that no part covers, and the lines that they are pieces of, numbered from 1.
+def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[tuple[int, str, list[str]]]]:
+    """The non-blank pieces of lines that no part covers, and the lines that they are pieces of: their numbers from 1,
+    their text, their pieces.
 
     A line on which a part of several lines begins or ends is only the piece of it that stands outside.
     """
@@ -467,6 +468,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
         number += over
         at = end
     if not lines or not parts_of_lines:
-        return pieces, [(n, "".join(line)) for n, line in lines.items()]
+        return pieces, [(n, "".join(line), line) for n, line in lines.items()]
     whole = text.split(newline)
-    return pieces, [(n, "".join(line) if n in broken else whole[n - 1].rstrip("\r")) for n, line in lines.items()]
+    texts = {n: "".join(line) if n in broken else whole[n - 1].rstrip("\r") for n, line in lines.items()}
+    return pieces, [(n, texts[n], line) for n, line in lines.items()]

@@ -691,3 +691,9 @@ def test_a_large_cut_document_is_read_as_token_by_token(monkeypatch: pytest.Monk
                 patch.setattr("hyve.strictjson.read_ahead", lambda source, keep=True: None)
                 slow = parse(text[:end])
             assert repr(quick.parts) == repr(slow.parts)
+
+
+def test_a_fence_behind_a_document_is_no_line() -> None:
+    document = parse('{"a": null} ```json\nnull\n```')
+    assert [part.value for part in document.parts] == [{"a": None}]
+    assert document.lines == ((2, "null"),)

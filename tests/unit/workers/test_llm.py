@@ -164,11 +164,13 @@ async def test_retry_after_is_kept_to() -> None:
     ("headers", "least", "most"),
     [
         ({"retry-after": "30"}, 30, 30),
-        ({"retry-after": formatdate(time.time() + 3600, usegmt=True)}, 3000, 3600),
+        ({"retry-after": "an hour from now"}, 3500, 3600),
         ({"retry-after-ms": "45000"}, 45, 45),
     ],
 )
 async def test_a_retry_after_beyond_the_deadline_fails_at_once(headers: Any, least: float, most: float) -> None:
+    if headers.get("retry-after") == "an hour from now":
+        headers = {"retry-after": formatdate(time.time() + 3600, usegmt=True)}
     with ScriptedLLM([{"status": 429, "headers": headers}, OK]) as s:
         started = time.monotonic()
         error = await failure(s)
