@@ -157,6 +157,7 @@ class PromptReady(Record):
     hop: Literal[1, 2]
     messages: tuple[dict[str, Any], ...] = Field(description="OpenAI chat-completions form.")
     tools: tuple[dict[str, Any], ...] = ()
+    asked: str = Field(default="", description="The query of hop 1 whose rows hop 2 shows.")
     request: Position
     deadline: int | None = None
     account: Account = Account()
@@ -188,7 +189,7 @@ class StoreCommand(Record):
     """What the request's store has to do next, on `hyve.queries`, in the partition of the request.
 
     `kind` says which fields count: direct (`text`), template (`template`, `fills`), query (`sql`,
-    `call`), rules (`reason`: why no model answered).
+    `call`), rules (`reason`: why no model answered). `asked` is the prompt's.
     """
 
     request_id: str
@@ -200,6 +201,8 @@ class StoreCommand(Record):
     fills: tuple[Fill, ...] = ()
     call: ToolCall | None = None
     reason: str = ""
+    asked: str = ""
+    cut: bool = Field(default=False, description="The model's token limit ended its reply.")
     request: Position
     deadline: int | None = None
     account: Account = Account()

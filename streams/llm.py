@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from hyve.diagnosis import CUT
 from hyve.errors import HyveError
-from hyve.jsontext import as_object, first
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, decide
 from hyve.tokens import count_tokens
 from schemas import Fill, PromptReady, StoreCommand, ToolCall
@@ -47,12 +46,7 @@ class LlmStage:
         except ValueError as error:
             raise Poison(str(error)) from None
         command = await self._command(prompt)
-        log.info(
-            "llm: %s: hop %d: %s",
-            prompt.request_id,
-            prompt.hop,
-            command.reason if command.kind == "rules" else command.kind,
-        )
+        log.info("llm: %s: hop %d: %s", prompt.request_id, prompt.hop, command.reason or command.kind)
         return [Outgoing.of("queries", prompt.request_id, command, prompt.request.partition)]
 
     async def _command(self, prompt: PromptReady) -> StoreCommand:
@@ -77,11 +71,10 @@ class LlmStage:
         spent = (time.perf_counter() - began) * 1000
         prompt = _billed(prompt, reply, model.name, spent)
         try:
-            command = _from(prompt, decide(reply))
+            return _from(prompt, decide(reply), reply.cut)
         except HyveError as error:
             cut = f"; {CUT}" if reply.cut else ""
             return _rules(prompt, f"the model's reply could not be used: {error}{cut}")
-        return command.model_copy(update={"reason": CUT}) if reply.cut else command
 
 
 def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> PromptReady:
@@ -101,36 +94,23 @@ def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> Pro
     return prompt.model_copy(update={"account": account.model_copy(update=update)})
 
 
-def _from(prompt: PromptReady, decision: Decision) -> StoreCommand:
+def _from(prompt: PromptReady, decision: Decision, cut: bool) -> StoreCommand:
     base: dict[str, Any] = {
         "request_id": prompt.request_id,
         "hop": prompt.hop,
+        "asked": prompt.asked,
+        "cut": cut,
         "request": prompt.request,
         "deadline": prompt.deadline,
         "account": prompt.account,
     }
-    asked = _asked(prompt)
     if isinstance(decision, Direct):
-        return StoreCommand(kind="direct", text=decision.text, sql=asked, **base)
+        return StoreCommand(kind="direct", text=decision.text, **base)
     call = None if decision.call is None else ToolCall.model_validate(decision.call)
     if isinstance(decision, Query):
-        return StoreCommand(kind="query", sql=decision.sql, call=call, text=asked, **base)
+        return StoreCommand(kind="query", sql=decision.sql, call=call, **base)
     fills = tuple(Fill.model_validate(fill) for fill in decision.fills)
-    base.update(template=decision.template, fills=fills, call=call, text=decision.text, sql=asked)
-    return StoreCommand(kind="template", **base)
-
-
-def _asked(prompt: PromptReady) -> str:
-    """The query of hop 1 that the prompt of hop 2 answers; "" where there is none, or it was cut for its length."""
-    said = next((message for message in prompt.messages if message.get("role") == "assistant"), None)
-    if prompt.hop != 2 or said is None:
-        return ""
-    for call in said.get("tool_calls") or ():
-        arguments = as_object((call.get("function") or {}).get("arguments"))
-        sql = first(arguments, "sql", "query", "statement") if arguments else None
-        return sql if isinstance(sql, str) and not sql.endswith(" chars)") else ""
-    name, _, sql = str(said.get("content") or "").partition(": ")
-    return sql if name == "query_datastore" and not sql.endswith(" chars)") else ""
+    return StoreCommand(kind="template", template=decision.template, fills=fills, call=call, text=decision.text, **base)
 
 
 def _rules(prompt: PromptReady, reason: str) -> StoreCommand:
@@ -139,7 +119,7 @@ def _rules(prompt: PromptReady, reason: str) -> StoreCommand:
         hop=prompt.hop,
         kind="rules",
         reason=reason[:2000],
-        sql=_asked(prompt),
+        asked=prompt.asked,
         request=prompt.request,
         deadline=prompt.deadline,
         account=prompt.account,

@@ -6,7 +6,7 @@ Rules:
 - A store that is gone (crash, eviction, rebalance) is built again from the request record, read by its
   position.
 - A template of hop 1 that can't be filled goes back to the model with its error, as hop 2. Where hop 2 gives no answer,
-  the query of hop 1 is run again: its rows are what there is.
+  the rows of hop 1's query are what there is.
 - Hop 2 is the end: whatever a model says there, a result follows and never a third prompt.
 - Every request ends in one result, or one dead letter where its record can't be decoded. Where a request
   can't be used (no data, too large, a store that kills its process), the result is `failed` and says why.
@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from hyve.diagnosis import Diagnosis, Tokens, with_rows
+from hyve.diagnosis import Diagnosis, Tokens
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
 from streams import metrics
@@ -189,6 +189,7 @@ class StoreStage:
             hop=2,
             messages=done.messages,
             tools=(),
+            asked=command.sql if command.kind == "query" else "",
             request=command.request,
             deadline=command.deadline,
             account=command.account.model_copy(update={"follow_up": done.tokens, "ms": ms}),
@@ -211,12 +212,11 @@ class StoreStage:
             if command.kind == "rules" or isinstance(error, kafka.RecordGone):
                 raise
             reason = f"the model's answer could not be used: {_last_line(error)}"
-            fallback = command.model_copy(update={"kind": "rules", "reason": reason})
+            # What faults may be the query of hop 1, run again: the rules alone must not fault on it, too.
+            asked = "" if isinstance(error, StoreFault) else command.asked
+            fallback = command.model_copy(update={"kind": "rules", "reason": reason, "asked": asked})
             diagnosis, question = await self._with_store(fallback, lambda: self._pool.finish(fallback, limit))
         self._progress.reached(command.request_id, DONE)
-        diagnosis = await self._kept(command, diagnosis)
-        if command.kind != "rules" and command.reason:
-            diagnosis = replace(diagnosis, notes=(command.reason, *diagnosis.notes))
         account = command.account
         now = now_ms()
         ms = {**account.ms, "finish": (time.perf_counter() - began) * 1000}
@@ -230,26 +230,9 @@ class StoreStage:
             tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
             ms=ms,
         )
-        try:
-            await self._pool.drop(command.request_id)
-        except (HyveError, StoreFault) as error:  # the answer stands; the store's process has been replaced
-            log.warning("store: %s: %s", command.request_id, error)
         return self._result(
             DiagnosisResult.of(diagnosis, request_id=command.request_id, question=question, finished=now)
         )
-
-    async def _kept(self, command: StoreCommand, found: Diagnosis) -> Diagnosis:
-        """`found`, with the rows of hop 1's query where hop 2 gave no answer."""
-        asked = command.text if command.kind == "query" else command.sql
-        if command.hop == 1 or not asked or (found.mode != "rules" and command.kind != "query"):
-            return found
-        again = command.model_copy(update={"kind": "query", "sql": asked, "text": "", "call": None})
-        try:
-            rows, _ = await self._with_store(again, lambda: self._pool.finish(again, self._settings.query_timeout))
-        except (HyveError, StoreFault, StoreMissing) as error:  # what was found stands without them
-            log.warning("store: %s: the rows of its query are lost: %s", command.request_id, _last_line(error))
-            return found
-        return with_rows(found, rows)
 
     def _unusable(self, request_id: str, why: str) -> Sequence[Outgoing]:
         """The failed result of data that can't be used. No model was asked: the request may be sent again, mended."""

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hyve.diagnosis import Diagnosis
+from hyve.diagnosis import CUT, Diagnosis, with_rows
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest, StoreCommand
 
@@ -237,17 +237,19 @@ def _follow_up(command: StoreCommand, budget: int) -> FollowedUp:
 
 
 def _finish(command: StoreCommand) -> tuple[Diagnosis, str]:
-    """The answer, and the request's question."""
-    from hyve import stages
+    """The answer, and the request's question. Where hop 2 gave no answer, with the rows of hop 1's query."""
+    from hyve import reply, stages
 
     held = _held(command.request_id)
     request, store, model = held.request, held.store, command.account.model
+
+    def rows(query: Any) -> Diagnosis:
+        return stages.rows_answer(store, query, model=model, question=request.question, focus=request.focus)
+
     if command.kind == "rules":
         diagnosis = stages.rules(store, request.question, request.focus, command.reason)
     elif command.kind == "query":
-        diagnosis = stages.rows_answer(
-            store, _decision(command), model=model, question=request.question, focus=request.focus
-        )
+        diagnosis = rows(_decision(command))
     else:
         diagnosis = stages.finish(
             store,
@@ -258,7 +260,10 @@ def _finish(command: StoreCommand) -> tuple[Diagnosis, str]:
             focus=request.focus,
             kind=request.kind,
         )
-    notes = (*(note for note in request.notes if note not in diagnosis.notes), *diagnosis.notes)
+    if command.asked and (diagnosis.mode == "rules" or command.kind == "query"):  # no answer came of its rows
+        diagnosis = with_rows(diagnosis, rows(reply.Query(command.asked, None)))
+    told = (*request.notes, *((CUT,) if command.cut else ()))
+    notes = (*(note for note in told if note not in diagnosis.notes), *diagnosis.notes)
     _drop(command.request_id)
     return replace(diagnosis, notes=notes), request.question
 

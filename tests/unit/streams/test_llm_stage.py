@@ -84,30 +84,24 @@ async def test_a_query_keeps_its_call() -> None:
     assert command.call.id == "c1"
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"role": "assistant", "content": "query_datastore: SELECT 'a: b'"},
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "c", "type": "function", "function": {"name": "query_datastore",
-             "arguments": json.dumps({"sql": "SELECT 'a: b'"})}}]},
-    ],
-)  # fmt: skip
-async def test_the_query_of_hop_1_goes_along_with_hop_2(said: dict[str, Any]) -> None:
-    asked = prompt(2)
-    record = PromptReady.from_bytes(asked.value)
-    record = record.model_copy(update={"messages": (*record.messages, said, {"role": "user", "content": "rows"})})
-    asked = Incoming(asked.topic, 0, 0, record.to_bytes(), b"r")
+async def test_the_query_of_hop_1_goes_along_with_hop_2() -> None:
+    record = PromptReady.from_bytes(prompt(2).value).model_copy(update={"asked": "SELECT 'a: b'"})
+    asked = Incoming("hyve.prompts", 0, 0, record.to_bytes(), b"r")
     call = ToolCall("c1", "query_datastore", '{"sql": "SELECT 2"}')
-    for reply, kind in ((ModelError("busy", "rate"), "rules"), (ModelReply("prose"), "direct")):
+    replies = [
+        (ModelError("busy", "rate"), "rules"),
+        (ModelReply("prose"), "direct"),
+        (ModelReply("", (call,)), "query"),
+    ]
+    for reply, kind in replies:
         command = await ask(Scripted(reply), asked)
-        assert (command.kind, command.hop, command.sql) == (kind, 2, "SELECT 'a: b'")
-    command = await ask(Scripted(ModelReply("", (call,))), asked)
-    assert (command.kind, command.sql, command.text) == ("query", "SELECT 2", "SELECT 'a: b'")
+        assert (command.kind, command.hop, command.asked) == (kind, 2, "SELECT 'a: b'")
+    assert command.sql == "SELECT 2"
 
 
 async def test_a_cut_reply_says_so() -> None:
-    assert (await ask(Scripted(ModelReply("half an ans", cut=True)), prompt())).reason == CUT
+    assert (await ask(Scripted(ModelReply("half an ans", cut=True)), prompt())).cut
+    assert not (await ask(Scripted(ModelReply("an answer")), prompt())).cut
     assert CUT in (await ask(Scripted(ModelReply("", cut=True)), prompt())).reason
 
 

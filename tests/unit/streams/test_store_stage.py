@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hyve.diagnosis import CUT, Diagnosis, Evidence
+from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
 from streams.answered import Answered
@@ -53,6 +53,7 @@ class Pool:
         if command.request_id not in self.stores:
             raise StoreMissing(command.request_id)
         self.finished.append(command)
+        self.stores.discard(command.request_id)
         mode = "rules" if command.kind == "rules" else "query" if command.hop == 2 else "direct"
         return Diagnosis("inconclusive", command.reason or "said", mode=mode), "why?"  # type: ignore[arg-type]
 
@@ -158,7 +159,7 @@ async def test_a_query_leads_to_the_only_follow_up_and_that_to_a_result() -> Non
     store = stage(pool)
     await store.request(request())
     second = prompt(await store.command(command("query", sql="SELECT 1")))
-    assert (second.hop, second.tools, second.account.follow_up) == (2, (), 33)
+    assert (second.hop, second.tools, second.account.follow_up, second.asked) == (2, (), 33, "SELECT 1")
     assert await store.command(command("query", sql="SELECT 1")) == [], "hop 1 twice must not ask twice"
     done = result(await store.command(command("query", hop=2, sql="SELECT 2")))
     assert done.mode == "query"
@@ -174,32 +175,6 @@ async def test_a_template_that_does_not_fit_goes_back_to_the_model_once() -> Non
     assert await store.command(command("template")) == [], "hop 1 twice must not ask twice"
     assert result(await store.command(command("template", hop=2))).status == "inconclusive"
     assert await store.command(command("template", hop=2)) == []
-
-
-async def test_rows_of_the_query_outlive_a_second_reply_without_an_answer() -> None:
-    class Rows(Pool):
-        async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
-            found, question = await super().finish(command, limit)
-            if command.kind == "query":
-                found = replace(found, evidence=(Evidence("e1", command.sql, ("n",), ((7,),), 1),), model="m")
-            self.stores.discard(command.request_id)
-            return found, question
-
-    pool = Rows()
-    done = result(await stage(pool).command(command("rules", hop=2, reason="busy", sql="SELECT 1")))
-    assert (done.status, done.mode, done.model) == ("partial", "query", "m")
-    assert [one.sql for one in done.evidence] == ["SELECT 1"]
-    assert [(one.kind, one.hop) for one in pool.finished] == [("rules", 2), ("query", 2)]
-    done = result(await stage(pool).command(command("query", hop=2, sql="SELECT 2", text="SELECT 1")))
-    assert [(one.id, one.sql) for one in done.evidence] == [("e1", "SELECT 1"), ("e2", "SELECT 2")]
-    pool.raises["finish"] = []
-    done = result(await stage(pool).command(command("direct", hop=2, sql="SELECT 1")))
-    assert (done.mode, done.evidence) == ("query", ()), "an answer needs no rows"
-
-
-async def test_a_cut_reply_is_told() -> None:
-    done = result(await stage(Pool()).command(command("direct", reason=CUT)))
-    assert CUT in done.notes
 
 
 async def test_a_store_that_is_gone_is_built_from_the_request_record() -> None:

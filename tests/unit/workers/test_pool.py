@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from hyve.diagnosis import CUT, Diagnosis
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisRequest, Payload, Position, StoreCommand
 from workers.pool import RecordUnusable, StoreDied, StoreMissing, StoreOverran, StorePool
@@ -102,6 +103,30 @@ async def test_the_rules_analyst_says_why_it_answers(pool: StorePool) -> None:
     diagnosis, _ = await pool.finish(command("r1", "rules", reason="the model answered 401"), 30)
     assert diagnosis.mode == "rules"
     assert any("the model answered 401" in note for note in diagnosis.notes)
+
+
+async def test_rows_of_the_query_outlive_a_second_reply_without_an_answer(pool: StorePool) -> None:
+    first = "SELECT count(*) AS n FROM records"
+
+    async def finish(kind: str, **fields: object) -> Diagnosis:
+        await pool.prepare("r1", raw("r1"), 60)
+        return (await pool.finish(command("r1", kind, 2, asked=first, **fields), 30))[0]
+
+    done = await finish("rules", reason="busy")
+    assert (done.status, done.mode, done.model) == ("partial", "query", "m")
+    assert [(one.sql, one.rows) for one in done.evidence] == [(first, ((40,),))]
+    assert done.notes[0] == "half was cut"
+    assert any("busy" in note for note in done.notes)
+    done = await finish("query", sql="SELECT max(n) FROM records")
+    assert [(one.id, one.sql) for one in done.evidence] == [("e1", first), ("e2", "SELECT max(n) FROM records")]
+    done = await finish("direct", text="All is well, said the model.")
+    assert (done.mode, done.evidence) == ("query", ()), "an answer needs no rows"
+
+
+async def test_a_cut_reply_is_told(pool: StorePool) -> None:
+    await pool.prepare("r1", raw("r1"), 60)
+    diagnosis, _ = await pool.finish(command("r1", "direct", text="half an answ", cut=True), 30)
+    assert diagnosis.notes[:2] == ("half was cut", CUT)
 
 
 async def test_an_unknown_store_is_missing_and_so_is_a_dropped_one(pool: StorePool) -> None:
