@@ -32,9 +32,10 @@ import faust
 from hyve.errors import HyveError
 from schemas import Alert
 from streams import metrics
-from streams.app import WITHIN, Incoming, Outgoing, Poison, Send, attempt
+from streams.app import WITHIN, Incoming, Outgoing, Poison, Send, buried, deliver_or_bury
 from streams.collect import Collect, started
 from streams.ledger import Ledger
+from streams.recent import Recent
 from workers import kafka
 from workers.settings import Settings
 
@@ -43,6 +44,7 @@ log = logging.getLogger("hyve")
 Place = tuple[str, int]
 """A topic's partition."""
 
+_STAGE = "collect"
 _REMEMBERED = 50_000
 _RAISED_AFTER = 60.0
 _READ_SECONDS = 30.0
@@ -146,7 +148,7 @@ class AlertQueue:
     def __init__(self, settings: Settings, collect: Collect, send: Send) -> None:
         self._settings, self._collect, self._send = settings, collect, send
         self._pending = Pending(settings.alert_settle)
-        self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._asked = Recent[tuple[str, str]](_REMEMBERED)
         self._known: set[Place] = set()
         self._changed = asyncio.Event()
         self._turns: set[asyncio.Task[None]] = set()
@@ -161,11 +163,12 @@ class AlertQueue:
         place = record.topic, record.partition
         if place not in self._known:
             self._known.add(place)
-            self._remember(await asyncio.to_thread(self._asked_before, record))
+            for key in await asyncio.to_thread(self._asked_before, record):
+                self._asked.add(key)
         try:
             alert = Alert.from_bytes(record.value)
         except ValueError as error:
-            await self._bury(record, Poison(str(error)))
+            await deliver_or_bury(self._send, [buried(record, _STAGE, Poison(str(error)))], record, _STAGE)
             done()
             return
         if not alert.group:
@@ -208,31 +211,19 @@ class AlertQueue:
             log.warning("collect: %s; alerts that were asked about before may be asked about again", error)
         return found
 
-    def _remember(self, keys: Iterable[tuple[str, str]]) -> None:
-        for key in keys:
-            self._asked[key] = None
-            self._asked.move_to_end(key)
-        while len(self._asked) > _REMEMBERED:
-            self._asked.popitem(last=False)
-
     def _finish(self, waiting: Waiting, outcome: str) -> None:
         metrics.ALERTS.labels(outcome).inc()
         if outcome in ("cancelled", "repeated"):
             log.info("collect: alert %s %s", waiting.alert.fingerprint, outcome)
         waiting.done()
 
-    async def _bury(self, record: Incoming, error: Exception) -> None:
-        async def refuse(_: Incoming) -> list[Outgoing]:
-            raise error
-
-        await self._send(await attempt(refuse, record, "collect"))
-
     async def run(self) -> None:
         """Gives turns until it is cancelled."""
         try:
             while True:
                 if len(self._turns) < self._settings.alert_turns and (group := self._pending.next(time.monotonic())):
-                    self._remember(it.key for it in group)
+                    for it in group:
+                        self._asked.add(it.key)
                     turn = asyncio.create_task(self._turn(group))
                     self._turns.add(turn)
                     turn.add_done_callback(self._turns.discard)
@@ -252,8 +243,8 @@ class AlertQueue:
             raise
         except Exception as error:
             for it in group:
-                self._asked.pop(it.key, None)
-                await self._bury(it.record, error)
+                self._asked.discard(it.key)
+                await deliver_or_bury(self._send, [buried(it.record, _STAGE, error)], it.record, _STAGE)
                 self._finish(it, "failed")
             return
         for it in group:
@@ -272,7 +263,6 @@ def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
     """Registers the agent that reads the alerts, and the task that gives them turns."""
     queue = AlertQueue(settings, Collect(settings), send)
     metrics.ALERTS_WAITING.set_function(lambda: queue.waiting)
-
     ledger = Ledger()
 
     async def agent(stream: Any) -> None:
@@ -288,7 +278,7 @@ def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
         ledger.forget(places)
         queue.forget(places)
 
-    app.agent(app.topic(settings.topic("alerts"), value_type=bytes), name=f"{app.conf.id}.collect")(agent)
+    app.agent(app.topic(settings.topic("alerts"), value_type=bytes), name=f"{app.conf.id}.{_STAGE}")(agent)
     app.task(queue.run)
-    app.on_partitions_revoked.connect(revoked, weak=False)
+    app.on_partitions_revoked.connect(revoked)
     return queue

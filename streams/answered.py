@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 from hyve.errors import HyveError
 from streams.app import now_ms
+from streams.recent import Recent
 from workers.kafka import RangeReader
 from workers.settings import Settings
 
@@ -38,8 +38,7 @@ class Answered:
     ) -> None:
         self._settings = settings
         self._read = read or self._from_results
-        self._remember = remember
-        self._ids: OrderedDict[str, None] = OrderedDict()
+        self._ids = Recent[str](remember)
         self._since = _FOREVER  # results from here on are known
         self._moves = 0
         self._lock = asyncio.Lock()
@@ -75,10 +74,7 @@ class Answered:
                     pause = min(2 * pause, 10.0)
                     continue
             for request_id in found:
-                self._ids[request_id] = None
-                self._ids.move_to_end(request_id)
-            while len(self._ids) > self._remember:
-                self._ids.popitem(last=False)
+                self._ids.add(request_id)
             if self._moves == moves:  # else what was read may be older than the last move
                 self._since = since
                 return

@@ -59,6 +59,11 @@ class Incoming:
     timestamp: int = 0
     headers: dict[str, bytes] = field(default_factory=dict)
 
+    @property
+    def place(self) -> str:
+        """Where it stands, for people."""
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
     @classmethod
     def of(cls, message: Any) -> Incoming:
         """The record that Faust's `message` is."""
@@ -135,13 +140,30 @@ async def attempt(process: Process, record: Incoming, stage: str) -> Sequence[Ou
     try:
         with metrics.STAGE_SECONDS.labels(stage).time():
             return await process(record)
-    except Poison as error:
-        where = f"{record.topic}[{record.partition}]@{record.offset}"
-        log.warning("%s: dead letter from %s: %s", stage, where, error)
-        return [dead_letter(record, stage, str(error), error.attempts)]
     except Exception as error:
-        log.exception("%s: %s[%d]@%d failed", stage, record.topic, record.partition, record.offset)
-        return [dead_letter(record, stage, f"{type(error).__name__}: {error}")]
+        return [buried(record, stage, error)]
+
+
+def buried(record: Incoming, stage: str, error: Exception) -> Outgoing:
+    """The dead letter of a record that `error` made useless, told in the log."""
+    if isinstance(error, Poison):
+        log.warning("%s: dead letter from %s: %s", stage, record.place, error)
+        return dead_letter(record, stage, str(error), error.attempts)
+    log.error("%s: %s failed", stage, record.place, exc_info=error)
+    return dead_letter(record, stage, f"{type(error).__name__}: {error}")
+
+
+async def deliver_or_bury(send: Send, out: Iterable[Outgoing], record: Incoming, stage: str) -> None:
+    """Sends what `record` became. What Kafka will never take is a dead letter, without the bytes if need be."""
+    try:
+        await send(out)
+    except Undeliverable as error:
+        log.warning("%s: %s: %s", stage, record.place, error)
+        try:
+            await send([dead_letter(record, stage, str(error))])
+        except Undeliverable:
+            without = f"{error}; its own {len(record.value)} bytes are too many for a dead letter"
+            await send([dead_letter(replace(record, value=b""), stage, without)])
 
 
 def make_app(settings: Settings, kind: str, *, buffer: int, web: bool = False) -> faust.App:
@@ -256,15 +278,7 @@ def serve(
 
     async def one(event: Any) -> None:
         record = Incoming.of(event.message)
-        try:
-            await send(await attempt(process, record, stage))
-        except Undeliverable as error:
-            log.warning("%s: %s[%d]@%d: %s", stage, record.topic, record.partition, record.offset, error)
-            try:
-                await send([dead_letter(record, stage, str(error))])
-            except Undeliverable:
-                without = f"{error}; its own {len(record.value)} bytes are too many for a dead letter"
-                await send([dead_letter(replace(record, value=b""), stage, without)])
+        await deliver_or_bury(send, await attempt(process, record, stage), record, stage)
         metrics.RECORDS_IN.labels(record.topic).inc()
 
     async def agent(stream: Any) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import importlib.util
 import io
 import json
@@ -46,8 +47,7 @@ def _headroom(_: list[str]) -> Call:
     if litellm is not None and litellm.origin:  # carries the vocabulary that tiktoken would fetch
         vocabularies = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(vocabularies))
-    from headroom import compress  # type: ignore[import-not-found]
-
+    compress = importlib.import_module("headroom").compress
     seen = 0
 
     def call(data: bytes, question: str, budget: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import re
 from base64 import b64encode
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,6 +36,7 @@ from schemas import TelemetryRecord
 from streams import metrics
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from streams.bodies import unpack, values
+from streams.recent import Recent
 from workers.settings import Settings
 
 SOURCE = "hyve-source"
@@ -54,8 +55,7 @@ class Intake:
         settings = settings or Settings()
         self._formats = settings.raw_formats
         self._behind, self._ahead = int(settings.time_behind * 1000), int(settings.time_ahead * 1000)
-        self._calls: OrderedDict[tuple[str, str, int], None] = OrderedDict()
-        self._remember = remember
+        self._calls = Recent[tuple[str, str, int]](remember)
 
     async def process(self, record: Incoming) -> Sequence[Outgoing]:
         """The normalised records; `Poison` where the raw record can't be used."""
@@ -105,9 +105,7 @@ class Intake:
         told = (caller, callee, ms // _MINUTE)
         if told in self._calls:
             return []
-        self._calls[told] = None
-        if len(self._calls) > self._remember:
-            self._calls.popitem(last=False)
+        self._calls.add(told)
         call = TelemetryRecord(signal="call", entity=callee, time=time, row={"caller": caller, "callee": callee})
         return [Outgoing("telemetry", _key(callee), call.to_bytes(), None, ms)]
 

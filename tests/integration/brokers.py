@@ -140,7 +140,7 @@ class ContainerNode(_Started):
         from testcontainers.core.container import DockerContainer
 
         container: Any = DockerContainer(f"apache/kafka:{VERSION}").with_bind_ports(self.port, self.port)
-        settings = {**self.properties("0.0.0.0", 9093), "log.dirs": "/tmp/kafka-logs"}
+        settings = {**self.properties("0.0.0.0", 9093), "log.dirs": "/var/lib/kafka/data"}
         for name, value in settings.items():
             container.with_env("KAFKA_" + name.upper().replace(".", "_"), value)
         self._container = container.with_env("KAFKA_HEAP_OPTS", f"-Xmx{HEAP}")

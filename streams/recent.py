@@ -1,0 +1,31 @@
+"""The newest keys of an endless stream."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Recent(Generic[K]):
+    """The newest `most` keys that were added; the oldest are forgotten."""
+
+    def __init__(self, most: int) -> None:
+        self._keys: OrderedDict[K, None] = OrderedDict()
+        self._most = most
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._keys
+
+    def add(self, key: K) -> None:
+        """Makes `key` the newest."""
+        self._keys[key] = None
+        self._keys.move_to_end(key)
+        if len(self._keys) > self._most:
+            self._keys.popitem(last=False)
+
+    def discard(self, key: K) -> None:
+        """Forgets `key`."""
+        self._keys.pop(key, None)
