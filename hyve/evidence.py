@@ -24,9 +24,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from hyve import guard, provenance
+from hyve import functions, guard
 from hyve.diagnosis import Evidence
 from hyve.errors import SqlError
+from hyve.provenance import depends, given, nodes
 from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore, quote
 
@@ -139,7 +140,7 @@ class Resolver:
         tree = guard.tree(statement)
         if not any(name in self._tables for name in _tables(tree)):
             raise SqlError("it reads none of the tables")
-        if any(node.get("type") == "SHOW_REF" for node in _nodes(tree)):
+        if any(node.get("type") == "SHOW_REF" for node in nodes(tree)):
             raise SqlError("it tells of columns, not of values")
         return tree
 
@@ -150,7 +151,7 @@ class Resolver:
         if _empty(result) or (result.total_rows > len(result.rows) and _nulls(result) and self._all_null(statement)):
             raise SqlError("it returns nothing but NULL")
         try:
-            reads = provenance.depends(tree, self._columns)
+            reads = depends(tree, self._columns)
         except RecursionError:
             raise SqlError("it is nested too deeply to see what it reads; write it in simpler SQL") from None
         if self._counts_nothing(tree):
@@ -171,7 +172,7 @@ class Resolver:
 
     def _counts_nothing(self, tree: dict[str, Any]) -> bool:
         """Whether nothing is left of the statement once each of its aggregates must have rows. Changes `tree`."""
-        if not sum([_need_rows(node) for node in _nodes(tree)]):
+        if not sum([_need_rows(node) for node in nodes(tree)]):
             return False
         try:
             result = self._store.query(guard.untree(tree), LIMITS)
@@ -230,29 +231,13 @@ def _empty(result: QueryResult) -> bool:
     return result.total_rows == len(result.rows) and _nulls(result)
 
 
-def _nodes(value: Any) -> Iterator[dict[str, Any]]:
-    """Every node of a tree."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-
-
 def _tables(tree: dict[str, Any]) -> Iterator[str]:
     """Names that the tree reads, of tables or CTEs, those that operators are given too; in lower case."""
-    for node in _nodes(tree):
+    for node in nodes(tree):
         if node.get("type") == "BASE_TABLE":
             yield str(node.get("table_name", "")).lower()
         elif node.get("type") == "TABLE_FUNCTION":
-            for argument in (node.get("function") or {}).get("arguments") or ():
-                given = argument.get("expression") or {}
-                literal = given.get("literal")
-                name = literal.get("text") if isinstance(literal, dict) else (given.get("column_names") or [""])[-1]
-                yield str(name).lower()
+            yield from given(node)
 
 
 def _need_rows(node: dict[str, Any]) -> bool:
@@ -273,7 +258,7 @@ def _aggregates(expressions: Any) -> bool:
         if isinstance(value, list):
             waiting.extend(value)
         elif isinstance(value, dict) and value.get("class") != "SUBQUERY":
-            if value.get("class") == "FUNCTION" and str(value.get("function_name", "")).lower() in guard.AGGREGATES:
+            if value.get("class") == "FUNCTION" and str(value.get("function_name", "")).lower() in functions.AGGREGATES:
                 return True
             waiting.extend(value.values())
     return False

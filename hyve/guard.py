@@ -56,11 +56,6 @@ _EXPRESSIONS = frozenset(
     }
     | {"SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION"}
 )
-_FUNCTIONS = functions.ALLOWED
-
-AGGREGATES = functions.AGGREGATES
-"""Functions that make one value of many rows."""
-
 _FRAME = 1_000
 _TOO_DEEP = "the statement is nested too deeply; write a simpler one"
 _SCHEMAS = frozenset({"main", "system", "memory", "temp", "pg_catalog", "information_schema"})
@@ -245,7 +240,7 @@ class _Walk:
         if node.get("class") == "WINDOW":
             self.window(node)
         if "function_name" in node:
-            self.function(node, _FUNCTIONS, "function")
+            self.function(node, functions.ALLOWED, "function")
         if kind == "BASE_TABLE" and "class" not in node:
             self.table(node, visible)
         elif kind == "TABLE_FUNCTION":

@@ -52,7 +52,7 @@ def _query(node: Tree, names: _Names, outer: _Scope) -> list[tuple[str, bool]]:
         names = {**names, entry["key"].lower(): _made(inner, names, outer, made.get("aliases"))}
     kind = node.get("type")
     if kind == "SET_OPERATION_NODE":
-        branches = [_query(child, names, outer) for child in node.get("children") or _sides(node)]
+        branches = [_query(child, names, outer) for child in node.get("children") or (node["left"], node["right"])]
         first = branches[0]
         if node.get("setop_type") != "UNION":
             return first
@@ -88,10 +88,6 @@ def _query(node: Tree, names: _Names, outer: _Scope) -> list[tuple[str, bool]]:
         if name:
             aliases[name] = flag
     return found
-
-
-def _sides(node: Tree) -> list[Tree]:
-    return [node["left"], node["right"]]
 
 
 def _made(node: Tree, names: _Names, outer: _Scope, aliases: Sequence[str] | None, name: str = "") -> _Relation:
@@ -133,39 +129,47 @@ def _from(node: Tree, names: _Names, outer: _Scope) -> Iterator[_Relation]:
         yield _relation([(f"col{i}", flag) for i, flag in enumerate(flags)], False, aliases, alias)
     elif kind == "TABLE_FUNCTION":
         # An operator's table is given as a text or as a name.
-        arguments = [item.get("expression") or {} for item in (node.get("function") or {}).get("arguments") or ()]
-        flag = any(_given(item) in names or _expression(item, names, outer, ()) for item in arguments)
+        flag = any(name in names for name in given(node)) or _expression(
+            (node.get("function") or {}).get("arguments"), names, outer, ()
+        )
         yield _Relation({str(name).lower(): flag for name in aliases or ()}, flag, flag, alias)
     elif kind != "EMPTY":
         flag = _has_rows(node, names)
         yield _Relation(rest=flag, rows=flag, name=alias)
 
 
-def _given(argument: Tree) -> str:
-    literal = argument.get("literal")
-    if isinstance(literal, dict):
-        return str(literal.get("text", "")).lower()
-    return str((argument.get("column_names") or [""])[-1]).lower()
+def given(node: Tree) -> list[str]:
+    """What a table function is called with, where that may be a table: texts and names, in lower case."""
+    found = []
+    for item in (node.get("function") or {}).get("arguments") or ():
+        argument = item.get("expression") or {}
+        literal = argument.get("literal")
+        named = literal.get("text", "") if isinstance(literal, dict) else (argument.get("column_names") or [""])[-1]
+        found.append(str(named).lower())
+    return found
 
 
-def _has_rows(value: Any, names: _Names) -> bool:
-    """Whether a table, or a CTE over one, stands anywhere in a tree."""
-    waiting = [value]
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every node of a tree."""
+    waiting = [tree]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            if value.get("type") == "BASE_TABLE":
-                read = names.get(str(value.get("table_name", "")).lower())
-                if read is not None and read.rows:
-                    return True
-            elif value.get("type") == "TABLE_FUNCTION" and any(
-                _given(item.get("expression") or {}) in names
-                for item in (value.get("function") or {}).get("arguments") or ()
-            ):
-                return True
+            yield value
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
+
+
+def _has_rows(tree: Any, names: _Names) -> bool:
+    """Whether a table, or a CTE over one, stands anywhere in a tree."""
+    for node in nodes(tree):
+        if node.get("type") == "BASE_TABLE":
+            read = names.get(str(node.get("table_name", "")).lower())
+            if read is not None and read.rows:
+                return True
+        elif node.get("type") == "TABLE_FUNCTION" and any(name in names for name in given(node)):
+            return True
     return False
 
 
@@ -206,4 +210,4 @@ def _column(parts: Sequence[str], scope: _Scope) -> bool:
     return any(relation.rest for relation in qualified or scope)
 
 
-__all__ = ["depends"]
+__all__ = ["depends", "given", "nodes"]

@@ -212,4 +212,4 @@ def test_each_statement_runs_once_and_few_of_them(store: Datastore) -> None:
 def test_the_known_aggregates_are_those_of_duckdb() -> None:
     rows = duckdb.connect().execute("SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
     allowed = {row[0] for row in rows.fetchall()} & functions.ALLOWED
-    assert allowed <= guard.AGGREGATES
+    assert allowed <= functions.AGGREGATES
