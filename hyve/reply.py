@@ -28,6 +28,7 @@ from hyve import operators
 from hyve.conclusion import Conclusion, conclusion
 from hyve.errors import ReplyError
 from hyve.jsontext import MAX_TEXT, as_object, documents, first, fold, parse, utf8, without_thoughts
+from hyve.tokens import count_tokens
 
 __all__ = [
     "TOOLS",
@@ -78,6 +79,13 @@ class ModelReply:
     model: str = ""
     cost: float | None = None
     cut: bool = False
+
+    @property
+    def written(self) -> int:
+        """Tokens that the model wrote: as reported, else those of the text and of the calls."""
+        if self.completion_tokens is not None:
+            return self.completion_tokens
+        return count_tokens(self.text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in self.tool_calls)
 
 
 class Model(Protocol):

@@ -54,7 +54,6 @@ from hyve.rowtext import cut, error_text, fit, rows_text
 from hyve.rules import analyse
 from hyve.sql import Limits
 from hyve.store import Datastore
-from hyve.tokens import count_tokens
 
 _ECHO = 2_000
 """Characters of a model's own call that are sent back to it."""
@@ -421,7 +420,7 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
                 raise ModelError(f"the model's client failed: {type(error).__name__}: {error}", "server") from error
         if not isinstance(reply, ModelReply) or not isinstance(reply.text, str):
             raise ModelError(f"the model's client must return a ModelReply with a text, not {reply!r:.80}", "reply")
-        completion += written(reply)
+        completion += reply.written
         if reply.cost is not None:
             cost = (cost or 0.0) + reply.cost
         if reply.cut:
@@ -481,13 +480,6 @@ async def diagnose(request: Request, store: Datastore, model: Model | None = Non
     tokens = Tokens(built.original_tokens, built.prompt_tokens, second, completion)
     notes = (*request.notes, *cuts, *found.notes)
     return replace(found, calls=calls, tokens=tokens, cost=cost, ms=ms, notes=notes)
-
-
-def written(reply: ModelReply) -> int:
-    """Tokens that the model wrote: as reported, else those of the text and of the calls."""
-    if reply.completion_tokens is not None:
-        return reply.completion_tokens
-    return count_tokens(reply.text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in reply.tool_calls)
 
 
 def _name(model: Model | None) -> str:

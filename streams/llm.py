@@ -21,7 +21,6 @@ from typing import Any, Final
 from hyve.diagnosis import CUT
 from hyve.errors import HyveError
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, decide
-from hyve.tokens import count_tokens
 from schemas import Fill, PromptReady, StoreCommand, ToolCall
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from workers.settings import Settings
@@ -80,12 +79,9 @@ class LlmStage:
 def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> PromptReady:
     """The prompt with the call added to its account."""
     account = prompt.account
-    spoken = reply.completion_tokens
-    if spoken is None:
-        spoken = count_tokens(reply.text) + sum(count_tokens(call.arguments) for call in reply.tool_calls)
     stage = "model" if prompt.hop == 1 else "model_2"
     update: dict[str, Any] = {
-        "completion": account.completion + spoken,
+        "completion": account.completion + reply.written,
         "calls": account.calls + 1,
         "model": reply.model or name,
         "cost": account.cost if reply.cost is None else (account.cost or 0.0) + reply.cost,

@@ -149,17 +149,15 @@ class Limited:
         self._breaker.end(None)
         if self._prices is None or reply.cost is not None:
             return reply
-        asked, answered = reply.prompt_tokens, reply.completion_tokens
-        asked = _tokens((*messages, *tools)) if asked is None else asked
-        answered = _tokens((reply.text, *reply.tool_calls)) if answered is None else answered
-        return replace(reply, cost=(asked * self._prices[0] + answered * self._prices[1]) / 1e6)
+        asked = _tokens((*messages, *tools)) if reply.prompt_tokens is None else reply.prompt_tokens
+        return replace(reply, cost=(asked * self._prices[0] + reply.written * self._prices[1]) / 1e6)
 
     def _no_turn(self, names: str) -> ModelError:
         return ModelError(f"{self.name}: no turn within {self._patience:g} s; raise {names}", "rate")
 
 
 def _tokens(parts: Iterable[Any]) -> int:
-    return sum(count_tokens(part if isinstance(part, str) else str(part)) for part in parts)
+    return sum(count_tokens(str(part)) for part in parts)
 
 
 class Route:

@@ -98,7 +98,7 @@ class Scripted:
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply:
         reply = self.replies.pop(0)
-        self.written += stages.written(reply)
+        self.written += reply.written
         return reply
 
 
