@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, repeat
-from json.scanner import make_scanner
 from typing import Any, Literal
 
 from hyve import heads, strictjson, tables
@@ -35,6 +34,7 @@ from hyve.recovery import (
     ESCAPED_START,
     LIKELY,
     NEAR,
+    REST_BLANK,
     cut_large,
     embedded,
     read_escaped,
@@ -43,7 +43,7 @@ from hyve.recovery import (
 )
 from hyve.strictjson import Ahead, Decoder, Lines, Pairs, too_deep
 
-__all__ = ["Document", "Part", "Syntax", "collector_paused", "embedded", "parse"]
+__all__ = ["Document", "Part", "Syntax", "collector_paused", "parse"]
 
 Syntax = Literal["json", "python", "csv", "table", "lines"]
 
@@ -68,23 +68,26 @@ class Part:
     @property
     def ahead(self) -> Ahead | Lines | None:
         """The runs of a very long list, or of all lines of a very long text, which are not held as values."""
-        value: Any = self._value  # type: ignore[attr-defined]
+        value = vars(self)["value"]
         return value if type(value) in (Ahead, Lines) else None
 
 
 class _Value:
-    """The value of a part. Those of very long lists and texts are read from the text each time they are asked for."""
+    """The value of a part. Those of very long lists and texts are read from the text each time they are asked for.
+
+    The part's own dict has what is held: Python asks a descriptor that can be set before it looks there.
+    """
 
     def __get__(self, part: Part | None, owner: type) -> Any:
         if part is None:
             return self
-        value: Any = part._value  # type: ignore[attr-defined]
+        value = vars(part)["value"]
         if type(value) is Ahead:
             return value.value()
         return value.value(*part.span) if type(value) is Lines else value
 
     def __set__(self, part: Part, value: Any) -> None:
-        object.__setattr__(part, "_value", value)
+        vars(part)["value"] = value
 
 
 Part.value = _Value()
@@ -209,7 +212,6 @@ _STRICT = r"""(?P<strict>(?<=\{)\s*+(?:\}|"(?:[^"\\]|\\.)*+(?:"\s*+(?:\Z|:(?!\s*
         |-?\d[\d.eE+-]*+\s*+(?:[,\]]|\Z)|-?(?:null|true|false|NaN|Infinity)\b))"""
 _OPEN_STRICT = re.compile(rf"[{{\[]{_STRICT}", re.VERBOSE | re.DOTALL)
 _OPEN = re.compile(rf"[{{\[](?:{_STRICT}|{NEAR}|{ESCAPED})", re.VERBOSE | re.DOTALL)
-_REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 # What may begin a document at the start of a line, besides a bracket: a tuple, a call, a string that holds one.
 _ROOT = re.compile(
     r"""[ \t]*+(?:(?P<tuple>\((?=\s*+(?:["'({\[]|-?\d|None|True|False|b["'])))
@@ -224,15 +226,6 @@ _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _JSON_LINES = re.compile(r"(?:[{\[][^\n]*+\n){2,}+")
 
 
-class _WithControls(Decoder):
-    """Strict JSON, but that control characters stand in strings as they are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.strict = False
-        self.scan_once = make_scanner(self)  # type: ignore[arg-type]
-
-
 class _Scan:
     """One pass over a text for its documents. `met` takes what is to be said of the whole text."""
 
@@ -241,7 +234,7 @@ class _Scan:
         self.end = len(text.rstrip())
         self.met = met
         self.decoder = Decoder()
-        self.with_controls = _WithControls()
+        self.with_controls = Decoder(strict=False)
         self.allowance = 8 * len(text) + (4 << 20)
         self.fences = (
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
@@ -298,7 +291,7 @@ class _Scan:
             return None
         if self.text[start] == '"':
             string = _JSON_STRING.match(self.text, start)
-            if string is None or not _REST_BLANK.match(self.text, string.end()):
+            if string is None or not REST_BLANK.match(self.text, string.end()):
                 return None
             value = embedded(string.group())
             return Part(value, string.span(), "json", ("escaped",)) if value is not None else None
@@ -333,7 +326,7 @@ class _Scan:
             if failed < 0:
                 if too_deep(value, text[start:end]):
                     self.met.add("too_deep")
-                elif _holds_containers(value) or (first and _REST_BLANK.match(text, end)):
+                elif _holds_containers(value) or (first and REST_BLANK.match(text, end)):
                     flags = strictjson.flags(text[start:end], self.with_controls if mended else self.decoder)
                     return Part(value, (start, end), "json", mended + flags), end
                 return None, end
@@ -343,7 +336,7 @@ class _Scan:
             if escaped is None:
                 return None, start + 1
             value, end = escaped
-            alone = first and _REST_BLANK.match(text, end)  # else it is a field of its line
+            alone = first and REST_BLANK.match(text, end)  # else it is a field of its line
             return Part(value, (start, end), "json", ("repaired",)) if alone else None, end
         limit, cut = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else (self.end, True)
         if self.allowance > 0 and LIKELY.match(text, start):
@@ -352,7 +345,7 @@ class _Scan:
             if reading is not None and (
                 reading.syntax == "python"
                 or _holds_containers(reading.value)
-                or (first and _REST_BLANK.match(text, reading.end))
+                or (first and REST_BLANK.match(text, reading.end))
             ):
                 return Part(reading.value, (start, reading.end), *reading[2:]), reading.end
             failed = max(failed, resume if reading is None else start)
@@ -411,7 +404,7 @@ def _with_tables(text: str, parts: list[Part]) -> list[Part]:
         start, end = part.span
         line = text.rfind("\n", looked, start) + 1 or line
         looked = end
-        blank = _REST_BLANK.match(text, end)
+        blank = REST_BLANK.match(text, end)
         if (blank is None and "\n" not in text[start:end]) or start - line > 256 or text[line:start].strip():
             continue  # inside of its line
         spans.append((begun, line))

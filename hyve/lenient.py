@@ -78,7 +78,7 @@ class _Reader:
         while True:
             opener = source[self.at : self.at + 1]
             value: Any
-            if opener in _CLOSERS and opener:
+            if opener in _CLOSERS:
                 if len(stack) >= MAX_DEPTH:
                     raise ValueError("nested too deep")
                 self.at += 1

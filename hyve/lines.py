@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyve.document import collector_paused
+from hyve.formats.exposition import unescaped
 from hyve.recovery import ANSI, ESCAPED_START, read_escaped
 
 _SAMPLE = 120
@@ -254,10 +255,10 @@ _CLOSERS = {")": "(", "]": "[", "}": "{"}
 
 def _pairs_of(texts: list[str], heads: list[dict[str, Any]]) -> list[dict[str, str]]:
     """The key=value pairs of each line. Where pairs end a line with a head, its `msg` is cut to what stands before."""
-    none: list[dict[str, str]] = [{} for _ in texts]
+    found: list[dict[str, str]] = [{} for _ in texts]
     candidates = [i for i, text in enumerate(texts) if "=" in text]
     if not candidates:
-        return none
+        return found
     sample = candidates[:: max(1, len(candidates) // _SAMPLE)]
     looked = {i: list(_pairs(texts[i])) for i in sample}
     total = len([text for text in texts if text.strip()])
@@ -265,7 +266,6 @@ def _pairs_of(texts: list[str], heads: list[dict[str, Any]]) -> list[dict[str, s
     counts = Counter(key for pairs in looked.values() for key in {key for key, *_ in pairs})
     shared = {key for key, count in counts.items() if count * share >= len(sample) / 2 and count >= 2}
     several = total >= 5 and sum(len(pairs) >= 2 for pairs in looked.values()) * share >= len(sample) / 2
-    found = none
     for i in candidates:
         text = texts[i]
         pairs = looked[i] if i in looked else list(_pairs(text))
@@ -379,7 +379,6 @@ _LABEL = re.compile(
     r'\s*(?:(?P<name>[a-zA-Z_][\w.]*+)|"(?P<quoted>(?:[^"\\]|\\.)*+)")\s*(?:=\s*"(?P<value>(?:[^"\\]|\\.)*+)")?\s*,?'
 )
 _COMMENT = re.compile(r"#\s*(?P<what>TYPE|HELP|UNIT)\s+(?P<metric>\S+)(?:\s+(?P<said>.*?))?\s*\Z")
-_ESCAPE = re.compile(r"\\(.)")
 
 
 def _is_exposition(sample: list[str]) -> bool:
@@ -397,16 +396,16 @@ def _exposition(text: str) -> dict[str, Any] | None:
             return None
         what = match["what"].lower()
         said = match["said"] or ""
-        return {"metric": match["metric"], what: _unescaped(said) if what == "help" else said}
+        return {"metric": match["metric"], what: unescaped(said) if what == "help" else said}
     if not (match := _SERIES.match(text)):
         return None
     name, labels = match["name"], {}
     if inner := match["labels"]:
         at = 0
         while at < len(inner) and (label := _LABEL.match(inner, at)) and label.end() > at:
-            key = label["name"] or _unescaped(label["quoted"] or "")
+            key = label["name"] or unescaped(label["quoted"] or "")
             if label["value"] is not None:
-                labels[key] = _unescaped(label["value"])
+                labels[key] = unescaped(label["value"])
             elif name is None:
                 name = key
             at = label.end()
@@ -415,7 +414,3 @@ def _exposition(text: str) -> dict[str, Any] | None:
         if match[key] is not None:
             found[key] = match[key]
     return found
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], text) if "\\" in text else text

@@ -83,7 +83,7 @@ def _severities(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]] | N
     encoded: Any = pc.dictionary_encode(array)
     if len(encoded.dictionary) > _LEVELS:
         return None
-    found = [logs.severity_of(level) for level in encoded.dictionary.to_pylist()]
+    found = [levels.severity_of(level) for level in encoded.dictionary.to_pylist()]
     if not all(name for name, _ in found):
         return None
     names, ranks = pa.array([name for name, _ in found], pa.string()), pa.array([rank for _, rank in found], pa.int64())

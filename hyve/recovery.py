@@ -198,14 +198,15 @@ def _python(source: str, end: int) -> Reading | None:
 def read_root(text: str, start: int, limit: int) -> Attempt:
     """A tuple or a constructor call that stands alone on its lines, from the bracket or name at `start`."""
     run = _balanced(text, text.find("(", start, limit), limit)
-    if run.end is None or not run.exact or not _REST_BLANK.match(text, run.end):
+    if run.end is None or not run.exact or not REST_BLANK.match(text, run.end):
         return Attempt(None, _ATTEMPT + run.work, start)
     reading = _literal(text, start, run.end)
     return Attempt(reading, 0 if reading else _ATTEMPT + run.work + _LITERAL * (run.end - start), run.end)
 
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
-_REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+"""Nothing but blanks up to the end of the line."""
 
 
 _ELLIPSIS = re.compile(r"\.\.\.|…")

@@ -39,7 +39,8 @@ import pyarrow.compute as pc
 
 from hyve.arrays import array_of, dump, encodable, list_array
 from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
-from hyve.document import collector_paused, embedded
+from hyve.document import collector_paused
+from hyve.recovery import embedded
 from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import numbers, times
 
@@ -225,9 +226,8 @@ class Shredder:
         seen.kinds |= kinds
         deep = len(table.path) + len(path) > MAX_DEPTH
         holds = not kinds.isdisjoint(CONTAINERS)
-        if (holds or deep or type(None) in kinds) and not seen.choose("containers", seen.containers()) and not holds:
-            return self.scalars(table, path, rows, values, kinds, derived)
-        if not holds and not deep and type(None) not in kinds:
+        plain = not holds and not deep and type(None) not in kinds
+        if plain or (not seen.choose("containers", seen.containers()) and not holds):
             return self.scalars(table, path, rows, values, kinds, derived)
         if deep or (self.tables >= MAX_TABLES and kinds != {dict}):
             return self.text(table, path, rows, values, derived)

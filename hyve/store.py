@@ -35,14 +35,14 @@ from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
 
+if TYPE_CHECKING:
+    from hyve.masked import MaskedStore
+
 _COMPRESSED, _ROW_GROUP = 12 << 20, 122_880
 """Bytes of tables that are worth the time it takes to compress them, and the rows that DuckDB compresses together."""
 
 _LARGE = 32 << 20
 """Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
-
-if TYPE_CHECKING:
-    from hyve.masked import MaskedStore
 
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
 MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"

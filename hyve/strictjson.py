@@ -57,10 +57,14 @@ class Pairs(tuple[tuple[Any, Any], ...]):
 
 
 class Decoder(json.JSONDecoder):
-    """Strict JSON that loses nothing. `met` holds the flags of what it met since it was last cleared."""
+    """Strict JSON that loses nothing. `met` holds the flags of what it met since it was last cleared.
 
-    def __init__(self) -> None:
+    If it isn't `strict`, control characters may stand in strings as they are.
+    """
+
+    def __init__(self, strict: bool = True) -> None:
         super().__init__(
+            strict=strict,
             object_pairs_hook=self._object,
             parse_int=self._int,
             parse_float=self._float,

@@ -209,8 +209,9 @@ def _holds_numbers(rows: list[dict[str, Any]]) -> bool:
 
 def _laid_out(text: str) -> Iterator[Table]:
     """The tables that are drawn: by lines of dashes, or by blanks."""
-    lines = [line.rstrip("\r") for line in text.split("\n")]
-    offsets = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    lines = text.split("\n")
+    offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    lines = [line.rstrip("\r") for line in lines]
     i = 0
     while i < len(lines) - 1:
         line = lines[i]

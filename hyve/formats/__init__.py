@@ -16,16 +16,8 @@ from __future__ import annotations
 
 from hyve.formats.recogniser import Found
 from hyve.formats.scalars import TIME_KEYS, Relations, Row
-from hyve.formats.telemetry import (
-    RECOGNISERS,
-    Record,
-    find,
-    normalised,
-    only_logs,
-    relations,
-    sort_out,
-    text_relations,
-)
+from hyve.formats.telemetry import RECOGNISERS, find, normalised, only_logs, relations, sort_out, text_relations
+from hyve.formats.wire import Record
 
 __all__ = [
     "RECOGNISERS",

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hyve.formats import logs
+from hyve.formats.levels import severity_of
 from hyve.formats.recogniser import Found, Stream, keys
 from hyve.formats.rows import log_record, metric_point
 from hyve.formats.scalars import (
@@ -31,7 +32,6 @@ from hyve.formats.scalars import (
 _EVENTS = ("metadata", "transaction", "span", "error", "metricset", "log")
 _CALLS = ("external", "db", "messaging", "storage", "cache")
 _KINDS = {"counter": "sum", "histogram": "histogram"}
-_SERVERS = {"messaging": "consumer", "request": "server"}
 
 
 def belongs(value: dict[str, Any]) -> bool:
@@ -103,6 +103,7 @@ def _span(kind: str, event: dict[str, Any], service: str, resource: dict[str, An
     took = number(event.get("duration"))
     start = scaled_ns(integer(event.get("timestamp")), 1_000_000)
     calls = kind == "span" and type_ in _CALLS
+    serves = "consumer" if type_ == "messaging" else "server"
     peer = target.get("name") or target.get("resource") or (db.get("type") if calls else None)
     return {
         "time": start,
@@ -110,7 +111,7 @@ def _span(kind: str, event: dict[str, Any], service: str, resource: dict[str, An
         "duration_ms": took if took is not None and took >= 0 else None,
         "service": service,
         "name": text(event.get("name")),
-        "kind": _SERVERS.get(type_, "server") if kind == "transaction" else "client" if calls else "internal",
+        "kind": serves if kind == "transaction" else "client" if calls else "internal",
         "trace_id": trace_or_span_id(event.get("trace_id")),
         "span_id": trace_or_span_id(event.get("id")),
         "parent_span_id": trace_or_span_id(event.get("parent_id")),
@@ -129,7 +130,7 @@ def _span(kind: str, event: dict[str, Any], service: str, resource: dict[str, An
 def _error(event: dict[str, Any], service: str, resource: dict[str, Any]) -> Row:
     """An error is a log record with OpenTelemetry's attributes of exceptions."""
     log, exception = mapping(event.get("log")), mapping(event.get("exception"))
-    name, _ = logs.severity_of(log.get("level"))
+    name, _ = severity_of(log.get("level"))
     told = {
         "exception.type": exception.get("type"),
         "exception.message": exception.get("message"),

@@ -59,7 +59,8 @@ def _is_record(value: dict[str, Any]) -> bool:
 
 
 def _metric(metric: dict[str, Any], answer: dict[str, Any]) -> list[Row]:
-    name = metric.get("name")
+    said = metric.get("name")
+    name = text(said.get("value") if type(said) is dict else said)
     about = _METRIC_OF.split(text(metric.get("id")), maxsplit=1)[0]
     resource = present(
         cloud__provider="azure",
@@ -74,17 +75,8 @@ def _metric(metric: dict[str, Any], answer: dict[str, Any]) -> list[Row]:
             for item in dicts(series.get("metadatavalues"))
         }
         for point in dicts(series.get("data")):
-            rows.append(
-                _point(
-                    rfc3339_ns(point.get("timeStamp")),
-                    _service(about),
-                    text(name.get("value") if type(name) is dict else name),
-                    text(metric.get("unit")),
-                    point,
-                    labels,
-                    resource,
-                )
-            )
+            time = rfc3339_ns(point.get("timeStamp"))
+            rows.append(_point(time, _service(about), name, text(metric.get("unit")), point, labels, resource))
     return rows
 
 

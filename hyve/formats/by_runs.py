@@ -30,7 +30,7 @@ from hyve.formats import (
     zipkin,
 )
 from hyve.formats.recogniser import Found, Recogniser
-from hyve.formats.telemetry import STREAMS, _Finder
+from hyve.formats.telemetry import Finder
 
 
 class Separable(NamedTuple):
@@ -69,7 +69,7 @@ def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: tuple[str, ...], line
     """What is found in each of the runs of a list: (the document around the run, the run); `path` leads to the list.
     Or in runs of `lines`, each a value of its own. Raises Inseparable.
     """
-    finder = _Finder()
+    finder = Finder()
     taken: tuple[Recogniser, ...] | None = None
     one_by_one = lines
     with packed.bounded():
@@ -93,8 +93,7 @@ def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: tuple[str, ...], line
             found = {name: finder.merged.pop(name, []) for name in names} | finder.merged
             finder.merged = {}
             yield Found(found)
-    for stream, gathered in finder.gathered.items():
-        yield STREAMS[stream].read(gathered)
+    yield from finder.streams()
 
 
 def _checked(taken: tuple[Recogniser, ...], path: tuple[str, ...]) -> tuple[Recogniser, ...]:

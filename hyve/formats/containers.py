@@ -37,11 +37,10 @@ _CRI = re.compile(r"(\d{4}-\d\d-\d\dT\S{8,30}) (stdout|stderr) ([FP])(?: (.*))?\
 
 @dataclass
 class _Line:
-    """A line in the making: its envelope (that of its first piece), its pieces, and whether its end was seen."""
+    """A line in the making: its envelope (that of its first piece) and its pieces."""
 
     envelope: dict[str, Any]
     pieces: list[str]
-    ended: bool
 
 
 def belongs(value: dict[str, Any]) -> bool:
@@ -116,14 +115,13 @@ def _joined(values: Sequence[dict[str, Any]]) -> list[_Line]:
         ends = _ends(value, newlines)
         line = open_lines.get(source)
         if line is None:
-            line = _Line(value, [log], ends)
+            line = _Line(value, [log])
             lines.append(line)
             if not ends:
                 open_lines[source] = line
         else:
             line.pieces.append(log)
             if ends:
-                line.ended = True
                 del open_lines[source]
     return lines
 

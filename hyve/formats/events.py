@@ -15,8 +15,8 @@ from typing import Any
 
 from hyve.formats import logs
 from hyve.formats.scalars import Relations, dicts, instant_ns
-from hyve.formats.telemetry import Record, relations, sort_out
-from hyve.formats.wire import carried
+from hyve.formats.telemetry import relations, sort_out
+from hyve.formats.wire import Record, carried
 
 _TIMES = (
     *("time", "timestamp", "@timestamp", "ts", "eventTime", "event_time", "datetime", "date", "occurredAt"),

@@ -100,9 +100,9 @@ def _sample(text: str, families: _Families) -> tuple[Row, bool] | None:
         while (label := _LABEL.match(text, at)) is not None:
             key, quoted, value = label.groups()
             if value is not None:
-                labels[key if key is not None else _unescaped(quoted)] = _unescaped(value)
+                labels[key if key is not None else unescaped(quoted)] = unescaped(value)
             elif quoted is not None and not name:
-                name = _unescaped(quoted)  # a name with other characters stands among the labels
+                name = unescaped(quoted)  # a name with other characters stands among the labels
             else:
                 return None
             at = label.end()
@@ -132,7 +132,8 @@ def _kind(name: str, declared: str, labels: dict[str, str]) -> str:
     return "sum" if name.endswith(COUNTERS) else "gauge"
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
+    """What the text of a help, or of a label in quotes, stands for."""
     if "\\" not in text:
         return text
     return _ESCAPED.sub(lambda match: "\n" if match[1] == "n" else match[1], text)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from hyve.formats import levels
 from hyve.formats.kubernetes import speaker, without_replica
+from hyve.formats.levels import severity_in, severity_of
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import (
     Relations,
@@ -87,8 +87,6 @@ _KNOWN = (
     frozenset(_TIMES + _MESSAGES + _LEVELS + _RANKS + _SERVICES + _TRACES + _SPANS + _RESOURCES + ("name",)) | _MARKS
 )
 
-severity_of = levels.severity_of
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -137,7 +135,7 @@ def record(value: dict[str, Any], sure: bool = False) -> Row | None:
     if planned.rank:
         name, rank = severity(name, value[planned.rank])
     if not name and level is None and type(body) is str:
-        name, rank = levels.severity_in(body)
+        name, rank = severity_in(body)
     attributes = {key: value[key] for key in planned.attributes}
     if planned.time and time is None and value[planned.time] is not None:
         attributes[planned.time] = value[planned.time]

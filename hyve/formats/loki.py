@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyve.formats.levels import severity_in
 from hyve.formats.recogniser import needs
-from hyve.formats.scalars import (
-    Relations,
-    Row,
-    dicts,
-    epoch_ns,
-    mapping,
-    service_of,
-    severity,
-    text,
-    trace_or_span_id,
-)
+from hyve.formats.rows import log_record
+from hyve.formats.scalars import Relations, Row, dicts, epoch_ns, mapping, service_of, text, trace_or_span_id
 
 
 @needs("data", "resultType result", "streams")
@@ -46,19 +36,16 @@ def recognise(value: Any) -> Relations | None:
             extra = {**extra, **mapping(extra.get("structuredMetadata"))} if extra else extra
             word = extra.get("level") or extra.get("detected_level")
             word = word or labels.get("level") or labels.get("detected_level")
-            body = text(entry[1])
-            name, rank = severity(word) if word and word != "unknown" else severity_in(body)
             rows.append(
-                {
-                    "time": epoch_ns(entry[0]),
-                    "service": service,
-                    "severity": name,
-                    "severity_number": rank,
-                    "body": body,
-                    "trace_id": trace_or_span_id(extra.get("trace_id") or extra.get("traceID")),
-                    "span_id": trace_or_span_id(extra.get("span_id") or extra.get("spanID")),
-                    "attributes": extra,
-                    "resource": labels,
-                }
+                log_record(
+                    epoch_ns(entry[0]),
+                    service,
+                    text(entry[1]),
+                    level=word if word and word != "unknown" else None,
+                    trace_id=trace_or_span_id(extra.get("trace_id") or extra.get("traceID")),
+                    span_id=trace_or_span_id(extra.get("span_id") or extra.get("spanID")),
+                    attributes=extra,
+                    resource=labels,
+                )
             )
     return {"log_records": rows}

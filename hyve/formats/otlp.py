@@ -54,7 +54,7 @@ _PEERS = (
     "db.system.name",
     "messaging.system",
 )
-_POINTS = {
+POINTS = {
     "gauge": "gauge",
     "sum": "sum",
     "histogram": "histogram",
@@ -319,7 +319,7 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
     name, unit = metric.get("name"), text(metric.get("unit"))
     if type(name) is not str or not name:
         return
-    for field, kind in _POINTS.items():
+    for field, kind in POINTS.items():
         for point in dicts(mapping(metric.get(field)).get("dataPoints")):
             counted = kind not in ("gauge", "sum")  # what is 0 may be left out: protobuf's JSON writes no defaults
             add_point(

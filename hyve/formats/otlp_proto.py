@@ -24,19 +24,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from hyve.formats.otlp import CODES, DEPTH, KINDS, RELATIONS, add_log, add_point, add_span
+from hyve.formats.otlp import CODES, DEPTH, KINDS, POINTS, RELATIONS, add_log, add_point, add_span
 from hyve.formats.rows import metric_point
 from hyve.formats.scalars import Relations, compact, epoch_ns, number, service_of, text, trace_or_span_id
 
 _LOOKED_AT = 8
 """Records whose unknown fields are counted."""
-_POINTS = {
-    "gauge": "gauge",
-    "sum": "sum",
-    "histogram": "histogram",
-    "exponential_histogram": "exponential_histogram",
-    "summary": "summary",
-}
+_POINTS = frozenset(POINTS.values())
+"""The fields of a metric that hold points, each called after their kind."""
 
 
 def read(data: bytes) -> Relations | None:
@@ -160,11 +155,10 @@ def _log(out: Relations, service: str, resource: dict[str, Any], record: Any) ->
 
 
 def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any) -> None:
-    name, unit, field = metric.name, metric.unit, metric.WhichOneof("data")
-    kind = _POINTS.get(field or "")
-    if not name or kind is None:
+    name, unit, kind = metric.name, metric.unit, metric.WhichOneof("data")
+    if not name or kind not in _POINTS:
         return
-    for point in getattr(metric, field).data_points:
+    for point in getattr(metric, kind).data_points:
         value = count = total = least = most = None
         if kind in ("gauge", "sum"):
             chosen = point.WhichOneof("value")

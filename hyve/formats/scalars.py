@@ -14,6 +14,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from string import hexdigits
 from typing import Any
 
 from hyve.strictjson import Pairs
@@ -24,7 +25,6 @@ Relations = dict[str, list[Row]]
 TIME_KEYS = frozenset({"time", "end_time", "first_time", "last_finished", "deletion_time"})
 """Keys of rows that hold epoch nanoseconds or None."""
 
-_HEX = "0123456789abcdefABCDEF"
 _INT64 = 1 << 63
 _FRACTION = re.compile(r"[.,](\d+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -215,7 +215,7 @@ def trace_or_span_id(value: Any) -> str | None:
     if type(value) is not str:
         return None
     size = len(value)
-    if not value.strip(_HEX):
+    if not value.strip(hexdigits):
         if not value.strip("0"):
             return None
         lower = value.lower()

@@ -11,8 +11,9 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from hyve.formats import (
@@ -49,18 +50,6 @@ from hyve.formats.scalars import Relations, plain
 from hyve.formats.wire import RELATION, Record
 from hyve.strictjson import Pairs
 
-__all__ = [
-    "RECOGNISERS",
-    "STREAMS",
-    "Record",
-    "find",
-    "normalised",
-    "only_logs",
-    "relations",
-    "sort_out",
-    "text_relations",
-]
-
 RECOGNISERS: tuple[Recogniser, ...] = (
     wire.recognise,
     otlp.recognise,
@@ -94,16 +83,12 @@ _TELEMETRY = frozenset(RELATION.values())
 
 def find(values: Sequence[Any], texts: Sequence[str] = ()) -> Found:
     """The relations of parsed values and of lines of free text. Texts are whole lines in their order."""
-    finder = _Finder()
+    finder = Finder()
     with packed.bounded():
         finder.take_all(values, inside=False)
     flags: list[str] = []
-    for stream, gathered in finder.gathered.items():
-        found = STREAMS[stream].read(gathered)
-        finder.merge(found.relations)
-        flags.extend(found.flags)
-    for read in (containers.read_lines, exposition.read_lines) if texts else ():
-        found = read(texts)
+    lines = (read(texts) for read in (containers.read_lines, exposition.read_lines) if texts)
+    for found in chain(finder.streams(), lines):
         finder.merge(found.relations)
         flags.extend(found.flags)
     return Found(finder.merged, tuple(dict.fromkeys(flags)))
@@ -137,15 +122,15 @@ def normalised(found: Relations) -> list[Record]:
 def sort_out(values: Sequence[Any]) -> tuple[list[Record], list[Any]]:
     """The normalised records of parsed values, and the values that are no telemetry: those of formats without any
     (Kubernetes' events, alerts) and those that nobody knows. A list that is no message itself counts as its items."""
-    finder = _Finder(want_rest=True)
+    finder = Finder(want_rest=True)
     with packed.bounded():
         finder.take_all(values, inside=False)
-    for stream, gathered in finder.gathered.items():
-        finder.merge(STREAMS[stream].read(gathered).relations)
+    for found in finder.streams():
+        finder.merge(found.relations)
     return normalised(finder.merged), finder.rest
 
 
-class _Finder:
+class Finder:
     """The state of one search: the rows so far, the records of stream formats, whom to ask about which keys, and who
     knew a value.
 
@@ -164,6 +149,11 @@ class _Finder:
         for name, rows in found.items():
             if rows:
                 self.merged.setdefault(name, []).extend(rows)
+
+    def streams(self) -> Iterator[Found]:
+        """What the stream formats read in their records, once all of them are gathered."""
+        for stream, gathered in self.gathered.items():
+            yield STREAMS[stream].read(gathered)
 
     def take_all(self, values: Sequence[Any], inside: bool) -> None:
         """Takes each of several values; `inside`: they are the items of one, whose own items aren't looked into."""

@@ -8,16 +8,13 @@ Rules:
 
 from __future__ import annotations
 
+from string import hexdigits
 from typing import Any
 
-from hyve.formats.otlp import attributes, peer_of
+from hyve.formats.otlp import CODES, KINDS, attributes, peer_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import known
 from hyve.formats.scalars import Relations, Row, dicts, epoch_ns, integer, mapping, number, text, trace_or_span_id
-
-_HEX = "0123456789abcdefABCDEF"
-_KINDS = ("server", "client", "producer", "consumer", "internal")
-_STATUSES = ("ok", "error")
 
 
 @needs("traces")
@@ -65,7 +62,7 @@ def _read(trace: dict[str, Any], result: Relations) -> None:
 
 
 def _trace_id(value: str) -> str | None:
-    if value.strip(_HEX) or not value.strip("0") or len(value) > 32:
+    if value.strip(hexdigits) or not value.strip("0") or len(value) > 32:
         return trace_or_span_id(value)
     return value.lower().zfill(32)
 
@@ -78,7 +75,7 @@ def _span(span: dict[str, Any], trace_id: str | None, span_id: str, start: int) 
         text(own.get(key)).lower().removeprefix(prefix)
         for key, prefix in (("kind", "span_kind_"), ("status", "status_code_"))
     )
-    kind = kind if kind in _KINDS else "unspecified"
+    kind = kind if kind in KINDS else "unspecified"
     return {
         "time": start,
         "end_time": end,
@@ -89,7 +86,7 @@ def _span(span: dict[str, Any], trace_id: str | None, span_id: str, start: int) 
         "trace_id": trace_id,
         "span_id": span_id,
         "parent_span_id": trace_or_span_id(span.get("parentSpanID") or own.get("span:parentID")),
-        "status": status if status in _STATUSES else "unset",
+        "status": status if status in CODES else "unset",
         "status_message": text(own.get("statusMessage")),
         "peer_service": peer_of(own, kind),
         "attributes": own,

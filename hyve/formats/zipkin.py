@@ -15,12 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hyve.formats.otlp import peer_of
+from hyve.formats.otlp import KINDS, peer_of
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, Row, dicts, end_ns, integer, mapping, number, scaled_ns, service_of, text
 from hyve.formats.scalars import trace_or_span_id as hex_id
-
-_KINDS = ("server", "client", "producer", "consumer", "internal")
 
 
 @needs("data", "traceID spans", "traceID spanID operationName", listed=["traceId id"])
@@ -70,7 +68,7 @@ def _zipkin(items: list[dict[str, Any]]) -> Relations:
             "duration_ms": took if took is not None and took >= 0 else None,
             "service": text(mapping(item.get("localEndpoint")).get("serviceName")) or "unknown",
             "name": text(item.get("name")),
-            "kind": kind if kind in _KINDS else "unspecified",
+            "kind": kind if kind in KINDS else "unspecified",
             "trace_id": hex_id(item.get("traceId")),
             "span_id": hex_id(item.get("id")),
             "parent_span_id": hex_id(item.get("parentId")),
@@ -148,7 +146,7 @@ def jaeger_span(span: dict[str, Any], trace: dict[str, Any]) -> tuple[Row, list[
         "duration_ms": took if took is not None and took >= 0 else None,
         "service": text(process.get("serviceName")) or service_of(resource),
         "name": text(span.get("operationName")),
-        "kind": kind if kind in _KINDS else "unspecified",
+        "kind": kind if kind in KINDS else "unspecified",
         "trace_id": hex_id(span.get("traceID")) or hex_id(trace.get("traceID")),
         "span_id": hex_id(span.get("spanID")),
         "parent_span_id": above if above != hex_id(span.get("spanID")) else None,
