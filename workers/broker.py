@@ -24,7 +24,7 @@ from hyve.errors import HyveError, InputError
 
 # $@ is the broker; the guard ends it when standard input closes, and ends itself when the broker dies.
 # A shell gives its background jobs /dev/null as standard input, hence descriptor 3.
-_GUARD = 'exec 3<&0; "$@" 3<&- & broker=$!; (cat <&3 >/dev/null; kill "$broker" 2>/dev/null) & wait "$broker"'
+GUARD = 'exec 3<&0; "$@" 3<&- & broker=$!; (cat <&3 >/dev/null; kill "$broker" 2>/dev/null) & wait "$broker"'
 
 
 def free_port() -> int:
@@ -94,7 +94,7 @@ class EmbeddedBroker:
         log = self._log or self._scratch
         with log.open("wb") as out:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "hyve-broker", *command, "--storage-engine", "memory://tansu/"],
+                ["/bin/sh", "-c", GUARD, "hyve-broker", *command, "--storage-engine", "memory://tansu/"],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,

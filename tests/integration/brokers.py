@@ -30,7 +30,7 @@ from kafka import KafkaAdminClient
 
 from hyve.errors import HyveError
 from workers import kafka as calls
-from workers.broker import _GUARD, free_port, stop_group
+from workers.broker import GUARD, free_port, stop_group
 from workers.settings import load
 
 VERSION = "4.3.0"
@@ -210,7 +210,7 @@ class JarNode(_Started):
         """Starts the node on its address, with the data that it has."""
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "hyve-kafka", *self._java("kafka.Kafka", str(self._config))],
+                ["/bin/sh", "-c", GUARD, "hyve-kafka", *self._java("kafka.Kafka", str(self._config))],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
