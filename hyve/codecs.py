@@ -173,7 +173,7 @@ def spell(
     if types == {str}:
         plain = count_tokens("\n".join(cells))
         if "affix" in kinds:
-            found += _affixes(values, present, cells, plain, packed)
+            found += _affixes(values, present, plain, packed)
         if "time" in kinds and _TIME.fullmatch(present[0][:_LONG]) and (time := _times(values, present, plain)):
             found.append(time)
     elif types == {int} and "affix" in kinds and min(present) >= 10**_SHORT_NUMBER:
@@ -199,7 +199,7 @@ def _worth(kind: Kind, header: str, cells: Sequence[str], plain: int) -> Codec |
     return Codec(kind, header, tuple(cells), saved) if saved > 4 + plain // 20 else None
 
 
-def _affixes(values: Sequence[Any], present: list[str], cells: Sequence[str], plain: int, packed: bool) -> list[Codec]:
+def _affixes(values: Sequence[Any], present: list[str], plain: int, packed: bool) -> list[Codec]:
     before, behind = _ends(present)
     found = []
     for left, right in {(before, behind), (before, ""), ("", behind), ("", "")}:

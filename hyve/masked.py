@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, update_wrapper
+from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pyarrow as pa
@@ -34,7 +34,6 @@ _ROUNDS = 4
 P = ParamSpec("P")
 T = TypeVar("T")
 D = TypeVar("D")
-C = TypeVar("C", bound=Callable[..., Any])
 
 Make = Callable[[Datastore, Callable[[str], str]], Prompt]
 """Makes a prompt of a store, and of other texts by the function that it is given to mask them."""
@@ -96,18 +95,14 @@ def build(store: Datastore, kinds: Sequence[str], keep: Sequence[str], make: Mak
     return store.masked.build(make)
 
 
-def _like(stage: Any, masked: C) -> C:
-    """`masked` under the name and with the docstring of the stage."""
-    return cast(C, update_wrapper(masked, stage))
-
-
 def follows(stage: Callable[Concatenate[Datastore, P], T]) -> Callable[Concatenate[Datastore, P], T]:
     """Has a stage that shows rows to a model see the store as the model may."""
 
+    @wraps(stage)
     def masked(store: Datastore, /, *arguments: P.args, **named: P.kwargs) -> T:
         return stage(store if store.masked is None else store.masked.shown, *arguments, **named)
 
-    return _like(stage, masked)
+    return masked
 
 
 def answers(
@@ -115,6 +110,7 @@ def answers(
 ) -> Callable[Concatenate[Datastore, D, P], Diagnosis]:
     """Has a stage that makes an answer of a decision run its statements over the truth, and restore what it said."""
 
+    @wraps(stage)
     def masked(store: Datastore, decision: D, /, *arguments: P.args, **named: P.kwargs) -> Diagnosis:
         if store.masked is None:
             return stage(store, decision, *arguments, **named)
@@ -122,28 +118,31 @@ def answers(
             decision = cast(D, store.masked.template(decision))
         return store.masked.restore(stage(store.masked.asked, decision, *arguments, **named))
 
-    return _like(stage, masked)
+    return masked
 
 
 class _Asked:
     """The store, for the statements of a model."""
 
-    def __init__(self, store: Datastore, redactor: Redactor) -> None:
-        self._store, self._redactor = store, redactor
-        self.catalog, self.flags, self.sources = store.catalog, store.flags, store.sources
-        self.masked = None
-
-    def query(self, statement: str, limits: Limits = Limits()) -> QueryResult:  # noqa: B008 (frozen)
-        return replace(self._store.query(self._redactor.unmask_sql(statement), limits), sql=statement)
-
-
-class _Shown:
-    """The store as a model may see it."""
+    masked = None
 
     def __init__(self, store: Datastore, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor
         self.catalog, self.flags = store.catalog, store.flags
-        self.masked = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self._store.sources
+
+    def query(self, statement: str, limits: Limits = Limits()) -> QueryResult:  # noqa: B008 (frozen)
+        return replace(self._run(self._redactor.unmask_sql(statement), limits), sql=statement)
+
+    def _run(self, statement: str, limits: Limits) -> QueryResult:
+        return self._store.query(statement, limits)
+
+
+class _Shown(_Asked):
+    """The store as a model may see it."""
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -159,13 +158,13 @@ class _Shown:
     def reconstruct(self, i: int) -> Any:
         return self._redactor.mask_value(self._store.reconstruct(i))
 
-    def query(self, statement: str, limits: Limits = Limits()) -> QueryResult:  # noqa: B008 (frozen)
+    def _run(self, statement: str, limits: Limits) -> QueryResult:
         try:
-            result = self._store.query(self._redactor.unmask_sql(statement), limits)
+            result = super()._run(statement, limits)
         except SqlError as error:
             raise type(error)(self._redactor.mask(str(error))) from None
         mask = self._redactor.mask_value
-        return replace(result, sql=statement, rows=tuple(tuple(map(mask, row, result.columns)) for row in result.rows))
+        return replace(result, rows=tuple(tuple(map(mask, row, result.columns)) for row in result.rows))
 
     @property
     def _connection(self) -> _Reader:

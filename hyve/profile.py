@@ -93,7 +93,7 @@ class Profile:
     """The views of a table's columns, and where they were read from."""
 
     columns: Columns
-    views: tuple[ColumnView, ...] = ()
+    views: tuple[ColumnView, ...]
 
     @property
     def table(self) -> Table:
@@ -112,7 +112,7 @@ def _measured(column: Column) -> bool:
 
 def structural(column: Column) -> bool:
     """Whether a column is a key that the store made."""
-    names = ("_id", "_row_id", "_line", "series_idx")
+    names = ("_id", "_row_id", "_line", SERIES)
     return column.path == "" and (column.name in names or column.name.startswith("parent_"))
 
 

@@ -18,6 +18,7 @@ _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:\.\d+)*")
 _COMPOUND = re.compile(r"[\w.:/-]*\w")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _OTHER = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]+|\d+(?:\.\d+)*")
+_TERMS = 40
 _COMMON = frozenset(
     """
     a an and are as at be been by did do does entries for from had has have how i in is it its look me my of on or
@@ -50,10 +51,10 @@ def _pieces(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)]
 
 
-def terms(query: str, limit: int = 40) -> list[str]:
-    """The distinct words of a query that can tell rows apart."""
+def terms(query: str) -> list[str]:
+    """The first distinct words of a query that can tell rows apart."""
     found = (word for word in dict.fromkeys(words(query)) if word not in _COMMON)
-    return [word for word in found if len(word) > 1 or not word.isascii()][:limit]
+    return [word for word in found if len(word) > 1 or not word.isascii()][:_TERMS]
 
 
 def bm25(query: Sequence[str], texts: Iterable[str]) -> list[float]:

@@ -66,9 +66,8 @@ _SHORT, _LONG, _LONGEST = 4, 8, 4_000
 _PIECED = 500
 _PIECE = 6
 """Pieces of a secret with a digit, as templates of log lines take them apart, are masked from this length on."""
-
-
 _CLIENT = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w-]{0,12}")
+_SQL_PARTS = re.compile(rf"'(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\"|{PLACEHOLDER.pattern}", re.IGNORECASE)
 
 
 def _before(text: str, place: int) -> str:
@@ -266,8 +265,8 @@ class Redactor:
         if isinstance(value, Pairs | Mapping):
             fields = list(value.items() if isinstance(value, Mapping) else value)
             made = [
-                (self.mask_value(key), self._masked(inner, str(key), held))
-                for key, inner, held in self._held(fields, holds)
+                (self.mask_value(key), self._masked(inner, str(key), inside))
+                for key, inner, inside in self._held(fields, holds)
             ]
             return Pairs(made) if isinstance(value, Pairs) else dict(made)
         if isinstance(value, list | tuple):
@@ -414,6 +413,3 @@ class Redactor:
         if keep and match[1].lower() in self.keep:
             return match[0]
         return self._secrets.get(placeholder, match[0])
-
-
-_SQL_PARTS = re.compile(rf"'(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\"|{PLACEHOLDER.pattern}", re.IGNORECASE)

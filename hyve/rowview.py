@@ -151,10 +151,8 @@ def row_view(
         known[cells] = 1
         if but_time != cells:
             known[but_time] = known.get(but_time, 0) + 1
-        if same or not share:
-            share = (
-                min(share or _USUAL, _USUAL) / 10
-            )  # the very same row again, or nothing to be seen of why it is here
+        if same or not share:  # the very same row again, or nothing to be seen of why it is here
+            share = min(share or _USUAL, _USUAL) / 10
         if share <= _USUAL:
             if hidden and ids:
                 cells = (*cells[:hidden], *(_CUT for _ in ids))

@@ -290,7 +290,6 @@ def yaml_secrets(text: str, lines_of: re.Pattern[str] = _LINE, start: int = 0, s
     lines: list[tuple[int, int]] = []
     """Where the scalar of each line stands."""
     kept: list[range] = []
-    # of each mapping that is open: its column, whether it is a Secret, its lines under `data`, where `data` began
     stack: list[_Mapping] = []
     for line in lines_of.finditer(text, start, stop):
         lead, rest = line["lead"], line["rest"]
@@ -340,7 +339,7 @@ def yaml_secrets(text: str, lines_of: re.Pattern[str] = _LINE, start: int = 0, s
 
 @dataclass(slots=True)
 class _Mapping:
-    """A mapping of YAML that is read: its column, whether it is a Secret, and its lines under `data`."""
+    """A mapping of YAML that is read: its column, whether it is a Secret, where `data` began, its lines under that."""
 
     column: int
     secret: bool = False

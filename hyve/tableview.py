@@ -21,6 +21,7 @@ from hyve.profile import (
     SERIES,
     SMALL,
     ColumnView,
+    Kinds,
     Profile,
     entity_rank,
     is_dimension,
@@ -71,9 +72,10 @@ class TableView:
     profile: Profile
     ranked: tuple[int, ...]
     means: tuple[str, ...]
+    example: str
     rows: RowView | None
     series: dict[str, str]
-    switches: Switches
+    in_toon: bool
 
     def lines(self, limit: int, budget: int) -> list[Line]:
         """The candidate lines, with cells of at most `limit` characters; of many rows, as many as may be needed."""
@@ -98,17 +100,15 @@ class TableView:
                 lines.append(Line(i, COLUMNS, len(views), weight * share, text, columns))
         for place, text in enumerate(self.means):
             lines.append(Line(i, MEANS, place, weight * 1.2 / (1 + 0.8 * place), text))
-        example = _example(self.profile, self.ranked) if self.switches.queries else ""
-        if example:
-            lines.append(Line(i, QUERY, 0, weight * 1.1, example))
+        if self.example:
+            lines.append(Line(i, QUERY, 0, weight * 1.1, self.example))
         if self.rows is not None:
             names = ["rowid", *self.rows.columns]
-            in_toon = self.switches.toon
-            columns_line = f"[]{{{','.join(names)}}}:" if in_toon else "|".join(names)
+            columns_line = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
             lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names))
             spent = 0
             for row, share, cells in self.rows.rows:
-                if in_toon:
+                if self.in_toon:
                     shown = [show(cell, limit) if type(cell) is str else cell for cell in cells]
                     text = f"  {toon.row([row, *shown])}"
                 else:
@@ -219,12 +219,13 @@ def table_view(
     places = range(len(views))
     ranked = tuple(sorted(places, key=lambda i: (_column_rank(views[i], table, words), i)) if switches.rank else places)
     parent, name = _series_name(store, table)
-    averages = tuple(_mean_lines(found, ranked, words, parent, name))
+    averages = tuple(_mean_lines(found, ranked, words, parent, name, only))
+    example = _example(found, ranked, only) if switches.queries else ""
     series = (
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
     rows = row_view(found, ranked, words, budget, switches.rank, not switches.toon)
-    return TableView(index, weight, main, found, ranked, averages, rows, series, switches)
+    return TableView(index, weight, main, found, ranked, averages, example, rows, series, switches.toon)
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -248,14 +249,13 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
 
 
 def _mean_lines(
-    found: Profile, ranked: Sequence[int], words: Sequence[str], above: Columns | None, name: str
+    found: Profile, ranked: Sequence[int], words: Sequence[str], above: Columns | None, name: str, only: Kinds | None
 ) -> Iterable[str]:
     """`mean of value by service: ...` for the likeliest measures and dimensions."""
     views = [found.views[i] for i in ranked]
     groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
     groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), entity_rank(view)))
     groups = [view for view in groups if not view.same]
-    only = kinds(found.columns)
     measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)]
     of = "" if only is None or only.all else f" of {only.name}s"
     for group in groups[:2] if only is None or only.rows.any() else ():
@@ -288,7 +288,7 @@ def _series(columns: Columns, parent: Columns, name: str) -> dict[str, str]:
     return {str(number): text for number, text in zip(numbers.to_pylist(), names, strict=True)}
 
 
-def _example(found: Profile, ranked: Sequence[int]) -> str:
+def _example(found: Profile, ranked: Sequence[int], only: Kinds | None) -> str:
     """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
     views = [found.views[i] for i in ranked]
     group = next((view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows), None)
@@ -296,7 +296,6 @@ def _example(found: Profile, ranked: Sequence[int]) -> str:
         return ""
     number = next(filter(is_measure, views), None)
     label, where = sql_name(group.column.name), ""
-    only = kinds(found.columns)
     if only is not None and not only.all:
         number = next((view for view in views if view.column.name == only.measure), None) if only.rows.any() else None
         where = f" WHERE {sql_name(only.column)} = '{only.name}'" if number is not None else ""

@@ -22,7 +22,6 @@ from hyve import codecs, notation, rank
 from hyve.columns import Columns, sql_name
 from hyve.fit import Fitted, fit
 from hyve.profile import entities, free_text, structural, told
-from hyve.rowview import RowView
 from hyve.store import Datastore, Table
 from hyve.tableview import Brief, Switches, TableView, table_view
 from hyve.tokens import count_tokens
@@ -50,7 +49,7 @@ _HEADS = f"# {LEGEND['both']}"
 """What is said where a head of rows holds what its cells have in common."""
 
 
-def excerpt(store: Datastore, query: str, budget: int, switches: Switches = Switches()) -> Excerpt:  # noqa: B008 (frozen)
+def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Excerpt:
     """The data of `store` for a question, in at most `budget` tokens."""
     tables = store.catalog.tables
     columns = [Columns(store, table) for table in tables]
@@ -175,8 +174,8 @@ def _whole(store: Datastore, columns: Sequence[Columns], budget: int, switches: 
         forms = [source.text.strip()]
         if source.syntaxes and "lines" not in source.syntaxes:
             values = [store.reconstruct(i) for i in range(number, number + len(source.syntaxes))]
-            told = f"{source.prose.strip()}\n" if source.prose.strip() else ""
-            forms.append(told + encode(values))
+            prose = source.prose.strip()
+            forms.append(f"{prose}\n{encode(values)}" if prose else encode(values))
         number += len(source.syntaxes)
         best = forms[-1] if switches.toon else min(forms, key=count_tokens)
         sections.append(f"{source.name}:\n{best}" if source.name and len(store.sources) > 1 else best)
@@ -225,12 +224,10 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
         named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if _as_received(
-            table, tables
-        ):  # its content is (most likely) told again, and better, by the telemetry relations
+        if _as_received(table, tables):  # the relations tell it again, and better
             weight *= 0.15
         weights.append(weight)
     return weights
 
 
-__all__ = ["Excerpt", "RowView", "Switches", "excerpt", "schema"]
+__all__ = ["Excerpt", "Switches", "excerpt", "schema"]

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from hyve.operators import Operator
 from hyve.operators.reading import most
-from hyve.operators.robust import FEWEST, Decomposition, Floats, Ints, decompose, even_grid, tail
+from hyve.operators.robust import FEWEST, Decomposition, Floats, Ints, on_grid, tail
 from hyve.operators.series import function, series
 
 _NEAR = 2
@@ -59,18 +59,15 @@ def detect(values: Floats, times: Ints | None, rows: Ints, k: float) -> Iterator
     values, rows, times = values[finite], rows[finite], times[finite] if times is not None else None
     if len(values) < FEWEST:
         return
-    at = times if times is not None else rows
-    places, step = even_grid(at)
-    samples = np.searchsorted(places, np.arange(places[-1] + 1), side="right") - 1
+    places, step, known, parts = on_grid(values, times, rows)
+    samples = np.searchsorted(places, np.arange(len(known)), side="right") - 1
     series = _Series(values, times, rows, places, samples)
-    yield from _gaps(_Series(all_values, all_times, all_rows, places, samples), finite, step)
-    known = np.zeros(len(samples), bool)
-    known[places] = True
-    parts = decompose(np.interp(np.arange(len(samples)), places, values), known, step / 1e9 if times is not None else 0)
+    whole = _Series(all_values, all_times, all_rows, places, samples)
+    yield from _gaps(whole, finite, step)
     yield from _shifts(series, parts)
     if parts.sigma:
         yield from _spikes(series, parts, known, k)
-    yield from _infinite(_Series(all_values, all_times, all_rows, places, samples))
+    yield from _infinite(whole)
 
 
 def _gaps(series: _Series, finite: npt.NDArray[np.bool_], step: float) -> Iterator[dict[str, Any]]:
@@ -92,10 +89,15 @@ def _gaps(series: _Series, finite: npt.NDArray[np.bool_], step: float) -> Iterat
 def _infinite(series: _Series) -> Iterator[dict[str, Any]]:
     """An infinite value among finite ones, such as a rate by nothing."""
     far = np.flatnonzero(np.isinf(series.values))
-    apart = (np.diff(far) > _NEAR) | (np.sign(series.values[far[1:]]) != np.sign(series.values[far[:-1]]))
-    for run in np.split(far, np.flatnonzero(apart) + 1) if len(far) else ():
+    for run in _runs(far, series.values[far]):
         value = float(series.values[run[0]])
         yield _finding(series, "spike" if value > 0 else "dip", int(run[0]), int(run[-1]), len(run), value, score=value)
+
+
+def _runs(far: Ints, away: Floats) -> list[Ints]:
+    """Places with what is `away` to one side, and near each other, together."""
+    apart = (np.diff(far) > _NEAR) | (np.diff(np.sign(away)) != 0)
+    return np.split(far, np.flatnonzero(apart) + 1) if len(far) else []
 
 
 def _shifts(series: _Series, parts: Decomposition) -> Iterator[dict[str, Any]]:
@@ -116,7 +118,7 @@ def _shifts(series: _Series, parts: Decomposition) -> Iterator[dict[str, Any]]:
         )
 
 
-def _spikes(series: _Series, parts: Decomposition, known: Any, k: float) -> Iterator[dict[str, Any]]:
+def _spikes(series: _Series, parts: Decomposition, known: npt.NDArray[np.bool_], k: float) -> Iterator[dict[str, Any]]:
     scores = np.where(known, parts.residual - np.median(parts.residual[known]), 0.0) / parts.sigma
     count = int(known.sum())
     k *= 1 + FEWEST / count  # the sigma of a few samples is often too small
@@ -125,8 +127,7 @@ def _spikes(series: _Series, parts: Decomposition, known: Any, k: float) -> Iter
     for jump in parts.jumps:
         beside[max(0, jump - _NEAR) : jump + _NEAR] = True  # a shift that takes two samples isn't a spike as well
     far = np.flatnonzero(((scores > up) | (scores < -down)) & ~beside)
-    apart = (np.diff(far) > _NEAR) | (np.diff(np.sign(scores[far])) != 0)
-    for run in np.split(far, np.flatnonzero(apart) + 1) if len(far) else ():
+    for run in _runs(far, scores[far]):
         worst = run[np.argmax(np.abs(scores[run]))]
         score, sample = float(scores[worst]), int(series.samples[worst])
         value = float(series.values[sample])

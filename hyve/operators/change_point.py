@@ -2,9 +2,8 @@
 
 `FROM CHANGE_POINT('table', 'column', time := 'column', series := 'columns', top := 10)` gives a row for each change,
 the strongest first: its row and time (the first sample of the new level), the median of the stretch `before`
-(back to the change before it) and `after` it (to the next one), `change`, and `score`, the change in robust
-sigma of the two stretches (NULL where
-they have no noise at all). `found` counts all changes, of which `top` are shown.
+(back to the change before it) and `after` it (to the next one), `change`, and `score`, the change in robust sigma of
+the two stretches (NULL where they have no noise at all). `found` counts all changes, of which `top` are shown.
 
 A stretch is split where the sum of centred ranks is furthest from zero (Pettitt, 1979), if that is unlikely (p < 0.001,
 with fewer independent samples where neighbours resemble each other), the change is over one sigma, and it happens
@@ -24,13 +23,22 @@ import pyarrow as pa
 
 from hyve.operators import Operator
 from hyve.operators.reading import most
-from hyve.operators.robust import FEWEST, Floats, Ints, blocks, decompose, even_grid, line, place_of_step, sigma_of
+from hyve.operators.robust import (
+    BLOCKS,
+    FEW_CYCLES,
+    FEWEST,
+    MOST_STEPS,
+    Floats,
+    Ints,
+    blocks,
+    line,
+    on_grid,
+    place_of_step,
+    sigma_of,
+)
 from hyve.operators.series import function, series
 
-_BLOCKS = 5_000
-_MOST = 50
 _UNLIKELY = 0.001
-_FEW = 8
 _STRAIGHTER = 0.8
 """A drift is one if the series spreads so much less around it."""
 
@@ -46,12 +54,7 @@ def changes(values: Floats, times: Ints | None, rows: Ints, _: float) -> Iterato
     values, rows, times = values[finite], rows[finite], times[finite] if times is not None else None
     if len(values) < 2 * FEWEST:
         return
-    at = times if times is not None else rows
-    places, step = even_grid(at)
-    grid = np.arange(places[-1] + 1)
-    known = np.zeros(len(grid), bool)
-    known[places] = True
-    parts = decompose(np.interp(grid, places, values), known, step / 1e9 if times is not None else 0)
+    places, _step, known, parts = on_grid(values, times, rows)
     flat = values - parts.season[places]
     jumps = np.unique(np.searchsorted(places, parts.jumps)).tolist()
     found = _splits(flat, jumps)
@@ -66,7 +69,7 @@ def changes(values: Floats, times: Ints | None, rows: Ints, _: float) -> Iterato
         before, after = (float(np.median(part)) for part in (flat[edges[i - 1] : split], flat[split : edges[i + 1]]))
         sigma = _spread(flat[edges[i - 1] : edges[i + 1]], [split - edges[i - 1]])
         # Less than it seemed before the others were found, or what a season of few cycles leaves.
-        if abs(after - before) <= (2 if len(grid) < _FEW * parts.period else 1) * sigma:
+        if abs(after - before) <= (2 if len(known) < FEW_CYCLES * parts.period else 1) * sigma:
             continue
         yield {
             "time": int(times[split]) if times is not None else None,
@@ -88,9 +91,9 @@ def _splits(values: Floats, jumps: list[int]) -> list[int]:
     inner = [jump for jump in jumps if FEWEST <= jump <= n - FEWEST]
     found = list(inner)
     stretches = list(pairwise((0, *inner, n)))
-    while stretches and len(found) < _MOST:
+    while stretches and len(found) < MOST_STEPS:
         first, last = stretches.pop()
-        size = -(-(last - first) // _BLOCKS)
+        size = -(-(last - first) // BLOCKS)
         near = _split(blocks(values[first:last], size))
         if near is not None:
             # Of two uneven stretches the sum of ranks is furthest from zero a little inside the longer one.

@@ -14,12 +14,11 @@ the same rows. A mean is no sum: ask for the sum and the count.
 from __future__ import annotations
 
 from hyve.operators import Operator
-from hyve.operators.reading import ROWS, check, column, most, split, time_columns, times, where
+from hyve.operators.reading import ROWS, check, column, most, named, time_columns, times, where
 
 _IDS = "(^|_)(id|row_id|key|line|num|ts)$|^_|timestamp|^(end_)?time$|^series_idx$"
-_NAMED = f"list_contains(list_transform({split('dimensions')}, lambda s: lower(s)), lower(c))"
 _DIMENSIONS = f"""c = '_blank' OR c <> '_none' AND NOT coalesce({time_columns("time")}, false) AND CASE
-            WHEN dimensions IS NOT NULL THEN {_NAMED}
+            WHEN dimensions IS NOT NULL THEN {named("dimensions")}
             ELSE NOT regexp_matches(c, '{_IDS}', 'i') AND lower(c) <> lower(measure) END"""
 
 _MACRO = f"""(tbl, measure := NULL, split := NULL, dimensions := NULL, time := NULL, span := NULL, top := 10) AS TABLE

@@ -53,9 +53,9 @@ def critical_path(spans: Iterable[tuple[str | None, str | None, int, int]]) -> l
     if root is None:
         return []
     path: list[_Span] = []
-    todo = [(root, root.start, root.end)]
-    while todo:
-        span, start, until = todo.pop()
+    waiting = [(root, root.start, root.end)]
+    while waiting:
+        span, start, until = waiting.pop()
         path.append(span)
         now = until
         for child in sorted(span.children, key=lambda one: (-one.end, -one.start, one.place)):
@@ -66,7 +66,7 @@ def critical_path(spans: Iterable[tuple[str | None, str | None, int, int]]) -> l
             if child.end > span.end and child.start < span.end:
                 child.note = child.note or f"goes on {_ms(child.end - span.end)} ms after its parent"
             span.waited += now - ends
-            todo.append((child, begins, ends))
+            waiting.append((child, begins, ends))
             now = begins
         span.waited += max(0, now - start)
     path.sort(key=lambda span: (max(span.start, root.start), -span.end, span.place))
@@ -117,9 +117,9 @@ def _tree(spans: list[tuple[_Span, str | None, str | None]]) -> _Span | None:
             root.children.append(span)
     if root in orphans:
         root.note = "its parent is missing"
-    reached, todo = {root.place}, [root]
-    while todo:
-        span = todo.pop()
+    reached, waiting = {root.place}, [root]
+    while waiting:
+        span = waiting.pop()
         span.children = [child for child in span.children if child.place not in reached]
         for child in span.children:
             reached.add(child.place)
@@ -129,7 +129,7 @@ def _tree(spans: list[tuple[_Span, str | None, str | None]]) -> _Span | None:
                 child.moved += early
                 child.note = f"clock: moved by {_ms(child.moved)} ms"
             child.start, child.end = child.start + child.moved, child.end + child.moved
-        todo += span.children
+        waiting += span.children
     return root
 
 

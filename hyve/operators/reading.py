@@ -88,6 +88,11 @@ def split(parameter: str) -> str:
     return f"coalesce(list_filter(list_transform({names}, lambda c: {bare}), lambda c: c <> ''), [])"
 
 
+def named(parameter: str) -> str:
+    """Whether a column `c` is one of those that a list names."""
+    return f"list_contains(list_transform({split(parameter)}, lambda s: lower(s)), lower(c))"
+
+
 def most(parameter: str) -> str:
     """LIMIT: the number that `check` found good, and one row where it will not."""
     return f"LIMIT CASE WHEN TRY_CAST({parameter} AS BIGINT) >= 0 THEN TRY_CAST({parameter} AS BIGINT) ELSE 1 END"

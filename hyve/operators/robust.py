@@ -25,12 +25,12 @@ FEWEST = 5
 
 # How much is looked at: of longer series medians of blocks, windows of at most so many of them, wide windows by blocks
 # of a 32nd, and so many windows at either end.
-_BLOCKS, _WIDEST, _FINE, _ENDS = 5_000, 501, 32, 8
+BLOCKS, _WIDEST, _FINE, _ENDS = 5_000, 501, 32, 8
 # A period comes at least three times, its peak in the autocorrelation is so high, and up to eight cycles are judged by
 # each other. A season is as sharp as it is where a smooth one leaves so many times as much.
-_CYCLES, _PEAK, _FEW = 3, 0.3, 8
+_CYCLES, _PEAK, FEW_CYCLES = 3, 0.3, 8
 # So many steps of a series at most; so many equal samples are a level that is held.
-_MOST, _HELD = 50, 10
+MOST_STEPS, _HELD = 50, 10
 _SHARP = 2
 _CALENDAR = (3_600, 86_400, 604_800)
 # The tail goes through these quantiles; so many samples of a calm series may lie beyond it.
@@ -53,8 +53,17 @@ class Decomposition:
     jumps: tuple[int, ...]
 
 
-def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float = 0.0) -> Decomposition:
-    """Takes `values` on an even grid of `step` seconds apart; what is not `known` is interpolated.
+def on_grid(values: Floats, times: Ints | None, rows: Ints) -> tuple[Ints, float, npt.NDArray[np.bool_], Decomposition]:
+    """Finite samples put on an even grid: their places, its step (see `even_grid`), which of it have one, its parts."""
+    places, step = even_grid(rows if times is None else times)
+    known = np.zeros(places[-1] + 1, bool)
+    known[places] = True
+    filled = np.interp(np.arange(len(known)), places, values)
+    return places, step, known, decompose(filled, known, 0.0 if times is None else step / 1e9)
+
+
+def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float) -> Decomposition:
+    """Takes `values` on an even grid of `step` seconds (0: not known); what is not `known` is interpolated.
 
     A period close to an hour, a day or a week is taken for it.
     """
@@ -73,7 +82,7 @@ def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float = 0.0) -
     held = np.flatnonzero(np.diff(values)) + 1
     # A period of constants changes at least five times in three cycles.
     wide = len(held) < 2 * _CYCLES - 1 or not period
-    if wide and 0 < len(held) <= _MOST and np.diff([0, *held, len(values)]).min() >= _HELD:
+    if wide and 0 < len(held) <= MOST_STEPS and np.diff([0, *held, len(values)]).min() >= _HELD:
         # Replicas, a version: constants one after the other. There is no noise that a step could be measured by.
         nothing = np.zeros_like(values)
         return Decomposition(values - values[0], nothing, nothing + values[0], nothing, 0.0, 0, tuple(held.tolist()))
@@ -97,7 +106,7 @@ def decompose(values: Floats, known: npt.NDArray[np.bool_], step: float = 0.0) -
     residual = np.where(known, flat - trend, 0.0)
     size = float(np.max(np.abs(values)))
     sigma = sigma_of(residual[known], size)
-    if period and len(values) < _FEW * period:
+    if period and len(values) < FEW_CYCLES * period:
         judged = centred - level - trend
         sigma = max(sigma, sigma_of((judged - _season_of(judged, known, period, others=True))[known], size))
     return Decomposition(level, season, values - level - season - residual, residual, sigma, period, jumps)
@@ -124,8 +133,8 @@ def _season_of(values: Floats, known: npt.NDArray[np.bool_], period: int, others
     to the last whole period, then without the season.
     """
     width = -(-12 // period) * period
-    trend = _trend(values, width, hold=len(values) < _FEW * period)
-    if len(values) < _FEW * period:
+    trend = _trend(values, width, hold=len(values) < FEW_CYCLES * period)
+    if len(values) < FEW_CYCLES * period:
         trend = _trend(values - _season(np.where(known, values - trend, np.nan), period, False), width)
     return _season(np.where(known, values - trend, np.nan), period, others)
 
@@ -218,7 +227,7 @@ def _trend(values: Floats, width: int, hold: bool = False) -> Floats:
 
     `hold`: at the ends that of the last whole window, since a part of a period has a median of its own.
     """
-    least, size = -(-len(values) // _BLOCKS), width // _FINE
+    least, size = -(-len(values) // BLOCKS), width // _FINE
     # Blocks that fit into a period, if any do: others would see another part of it each time.
     fitting = (part for part in range(size, max(least, size // 2, 1) - 1, -1) if width % part == 0)
     size = next(fitting, max(least, size))
@@ -271,7 +280,7 @@ def _season(values: Floats, period: int, others: bool) -> Floats:
     padded = np.full(cycles * period, np.nan)
     padded[: len(values)] = values
     table = padded.reshape(cycles, period)
-    if others and cycles <= _FEW:
+    if others and cycles <= FEW_CYCLES:
         seasons = [_phases(np.delete(table, cycle, axis=0)) for cycle in range(cycles)]
         return np.concatenate(seasons)[: len(values)]
     return np.tile(_phases(table), cycles)[: len(values)]
@@ -302,7 +311,7 @@ def _jumps(values: Floats, width: int) -> tuple[tuple[int, ...], int]:
     A step is where the medians of the windows before and behind differ by over three sigma of the values and far more
     than they do elsewhere, and most of the difference lies within a few samples.
     """
-    size = -(-len(values) // _BLOCKS)
+    size = -(-len(values) // BLOCKS)
     medians = blocks(values, size)
     n = len(medians)
     half = max(3, min(int(np.clip(width // size // 2, 10, 50)), n // 6))
@@ -319,7 +328,7 @@ def _jumps(values: Floats, width: int) -> tuple[tuple[int, ...], int]:
     least = max(3 * sigma, 5 * usual, 1e-9 * float(np.max(np.abs(values))))
     jumps: list[int] = []
     for i in np.argsort(-sizes, kind="stable"):
-        if sizes[i] <= least or len(jumps) >= _MOST:
+        if sizes[i] <= least or len(jumps) >= MOST_STEPS:
             break
         at = int(i) + half
         near = max(3, half // 3)

@@ -20,14 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hyve.operators import Function
-from hyve.operators.reading import ROWS, check, column, first_of, split, times, where
+from hyve.operators.reading import ROWS, check, column, first_of, named, times, where
 from hyve.operators.robust import FEWEST, Floats, Ints
 
 MOST_SERIES, MOST_SAMPLES, MOST_SECONDS = 500, 1_000_000, 2.5
 _NO_TIME = -(2**63)
 
-_NAMED = f"list_contains(list_transform({split('series')}, lambda s: lower(s)), lower(c))"
-_SERIES = f"""CASE WHEN series IS NOT NULL THEN {_NAMED}
+_SERIES = f"""CASE WHEN series IS NOT NULL THEN {named("series")}
         WHEN lower(tbl) = 'metric_points' THEN regexp_matches(c, '^(service|name|attributes.*)$', 'i')
         ELSE lower(c) = 'series_idx' END OR c = '_none'"""
 _OWN = ("_row", "_value", "_series")

@@ -13,6 +13,7 @@ import math
 import os
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import hyve
 from streams.bench_truth import QUESTION
@@ -25,7 +26,7 @@ def request(seed: int = 1) -> bytes:
     """The request's bytes."""
     draw = random.Random(seed)
     start = datetime(2026, 4, 7, tzinfo=UTC)
-    columns = []
+    columns: list[dict[str, Any]] = []
     for name, level in (("checkout_latency_p99_ms", 180), ("orders_per_minute", 420), ("db_pool_in_use", 35)):
         points = [
             {
@@ -35,7 +36,7 @@ def request(seed: int = 1) -> bytes:
             for i in range(_POINTS)
         ]
         columns.append({"name": name, "column": points})
-    columns[0]["column"][511]["y"] = 2417.538192661  # type: ignore[index]
+    columns[0]["column"][511]["y"] = 2417.538192661
     return json.dumps({"query": "service overview", "series": columns}, indent=1).encode()
 
 

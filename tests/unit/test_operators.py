@@ -16,6 +16,7 @@ from hyve import operators, sql
 from hyve.errors import InputError, SqlError, SqlRefused
 from hyve.operators import Function, Operator, Registry
 from hyve.tokens import count_tokens
+from tests.unit.operators_store import locked
 
 OURS = {"detect_anomaly", "change_point", "top_contributors", "log_templates", "critical_path"}
 
@@ -29,12 +30,11 @@ LOUDEST = Operator(
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = sql.connect(memory_limit="500MB")
-    connection.execute("CREATE TABLE points AS SELECT i, i % 7 AS v FROM range(100) r(i)")
-    connection.execute("CREATE TABLE hidden AS SELECT 1 AS v")
-    sql.lock(connection)
-    yield connection
-    connection.close()
+    yield from locked(
+        "CREATE TABLE points AS SELECT i, i % 7 AS v FROM range(100) r(i)",
+        "CREATE TABLE hidden AS SELECT 1 AS v",
+        memory_limit="500MB",
+    )
 
 
 def test_all_operators_are_in_the_tool_specification_in_few_tokens() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,11 @@ import hyve
 from hyve import sql
 from hyve.errors import SqlError
 from hyve.operators.critical_path import critical_path
+from tests.unit.operators_store import locked
 
 AT = "TIMESTAMP '2026-01-01 12:00:00' + to_minutes(i)"
 
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = sql.connect(memory_limit="800MB")
-    sql.lock(connection)
-    yield connection
-    connection.close()
+connection = pytest.fixture(locked, scope="module")
 
 
 @pytest.fixture
