@@ -85,7 +85,7 @@ class Columns:
         lists = {column.name for column in self.table.columns if column.type.endswith("[]")}
         selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
         statement = f"SELECT {', '.join(selected)} FROM {quote(self.table.name)}"
-        read = self._store._connection.sql(statement).to_arrow_table()
+        read = self._store.arrow(statement)
         return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
 
 

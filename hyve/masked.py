@@ -134,10 +134,10 @@ class _Asked:
     def sources(self) -> tuple[Source, ...]:
         return self._store.sources
 
-    def query(self, statement: str, limits: Limits = Limits()) -> QueryResult:  # noqa: B008 (frozen)
+    def query(self, statement: str, limits: Limits | None = None) -> QueryResult:
         return replace(self._run(self._redactor.unmask_sql(statement), limits), sql=statement)
 
-    def _run(self, statement: str, limits: Limits) -> QueryResult:
+    def _run(self, statement: str, limits: Limits | None) -> QueryResult:
         return self._store.query(statement, limits)
 
 
@@ -158,7 +158,7 @@ class _Shown(_Asked):
     def reconstruct(self, i: int) -> Any:
         return self._redactor.mask_value(self._store.reconstruct(i))
 
-    def _run(self, statement: str, limits: Limits) -> QueryResult:
+    def _run(self, statement: str, limits: Limits | None) -> QueryResult:
         try:
             result = super()._run(statement, limits)
         except SqlError as error:
@@ -166,9 +166,13 @@ class _Shown(_Asked):
         mask = self._redactor.mask_value
         return replace(result, rows=tuple(tuple(map(mask, row, result.columns)) for row in result.rows))
 
-    @property
-    def _connection(self) -> _Reader:
-        return _Reader(self._store, self._redactor)
+    def arrow(self, statement: str) -> pa.Table:
+        read = self._store.arrow(statement)
+        for i, name in enumerate(read.column_names):
+            masked = mask_column(self._redactor, name, read.column(i).combine_chunks())
+            if masked is not None:
+                read = read.set_column(i, name, masked)
+        return read
 
     def _learn(self, table: Table) -> None:
         """Learns the values of columns whose name says that they are secret, and of rows whose `key` or `name` does."""
@@ -191,26 +195,6 @@ class _Shown(_Asked):
         return self._store.fetch(
             f"SELECT DISTINCT {columns} FROM {quote(table.name)} WHERE {present} ORDER BY ALL LIMIT {_LEARNT}"
         )
-
-
-class _Reader:
-    """Reads tables of the store as Arrow tables, masked."""
-
-    def __init__(self, store: Datastore, redactor: Redactor) -> None:
-        self._store, self._redactor = store, redactor
-        self._statement = ""
-
-    def sql(self, statement: str) -> _Reader:
-        self._statement = statement
-        return self
-
-    def to_arrow_table(self) -> pa.Table:
-        read: pa.Table = self._store._connection.sql(self._statement).to_arrow_table()
-        for i, name in enumerate(read.column_names):
-            masked = mask_column(self._redactor, name, read.column(i).combine_chunks())
-            if masked is not None:
-                read = read.set_column(i, name, masked)
-        return read
 
 
 def mask_column(redactor: Redactor, name: str, column: pa.Array[Any]) -> pa.Array[Any] | None:

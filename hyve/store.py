@@ -49,6 +49,11 @@ MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
 """What makes two log lines differ though they say the same: ids, addresses, numbers."""
 
 
+def template_of(column: str) -> str:
+    """SQL of what a text says: ids, numbers and colours are `#`."""
+    return f"regexp_replace({column}, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g')"
+
+
 @dataclass(frozen=True)
 class Column:
     """A column: its SQL name, DuckDB type, source path (keys joined by dots) and, if derived, that it is.
@@ -178,7 +183,7 @@ class Datastore:
             raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
         return self._database
 
-    def query(self, statement: str, limits: sql.Limits = sql.Limits()) -> sql.QueryResult:  # noqa: B008 (frozen)
+    def query(self, statement: str, limits: sql.Limits | None = None) -> sql.QueryResult:
         """Runs one read-only SELECT over this store's tables. Raises SqlError, SqlRefused or SqlLimit."""
         if not self._guarded:
             sql.secure(self._connection)
@@ -188,6 +193,11 @@ class Datastore:
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
         return self._connection.execute(statement).fetchall()
+
+    def arrow(self, statement: str) -> pa.Table:
+        """The same as an Arrow table."""
+        read: pa.Table = self._connection.sql(statement).to_arrow_table()
+        return read
 
     def _create(self, root: Root, taken: set[str]) -> list[Table]:
         """Creates the tables of one root and returns their catalog entries, parents first."""
@@ -249,7 +259,7 @@ class Datastore:
             column.array = None
         selected = "*"
         if root.free_text and data is root.data:
-            masked = f"regexp_replace(text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS template"
+            masked = f"{template_of('text')} AS template"
             found = f"regexp_extract_all(text, '{MASK}') AS variables"
             first = ", ".join(name for name in arrays if name in ("_id", "_row_id", "line", "text"))
             selected = f"{first}, {masked}, {found}, * EXCLUDE ({first})"

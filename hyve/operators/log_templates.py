@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hyve.operators import Operator
 from hyve.operators.reading import ROWS, check, column, first_of, most, times, where
-from hyve.store import MASK
+from hyve.store import template_of
 
 _OWN = ("_row", "_text")
 _MACRO = f"""(tbl, col := NULL, top := 20, time := NULL) AS TABLE
@@ -19,7 +19,7 @@ WITH {ROWS}, {check("col", "time", needed="col", count="top")}, _read AS (
     FROM _rows
 ), _messages AS (
     SELECT {", ".join(_OWN)}, {first_of(*_OWN)} AS _time,
-           regexp_replace(_text, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g') AS _template
+           {template_of("_text")} AS _template
     FROM _read WHERE {where("_text IS NOT NULL")}
 )
 SELECT _template AS template, count(*) AS count, round(count(*) / sum(count(*)) OVER (), 4) AS share,
