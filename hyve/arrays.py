@@ -22,11 +22,6 @@ def dump(value: Any) -> str:
     return json.dumps(value)
 
 
-def encodable(text: str) -> str:
-    """`text` with the replacement character in place of lone surrogates."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def array_of(values: list[Any], kinds: set[type]) -> pa.Array[Any] | None:
     """`values` of one type (None aside) as arrow, or None where arrow can't hold them exactly."""
     try:

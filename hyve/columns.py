@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from numpy.typing import NDArray
 
 from hyve.naming import quote
@@ -25,9 +24,6 @@ _CHARACTERS = 16 << 20
 
 _FEW = 100
 """Columns of so many values are kept by their codes, a byte a row, however large the table is."""
-
-_WORD = 20
-"""No word of SQL is longer."""
 
 Codes = NDArray[np.int32] | NDArray[np.int8]
 
@@ -87,18 +83,6 @@ class Columns:
         statement = f"SELECT {', '.join(selected)} FROM {quote(self.table.name)}"
         read = self._store.arrow(statement)
         return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
-
-
-@lru_cache(maxsize=4096)
-def sql_name(name: str) -> str:
-    """`name` as a statement takes it: quoted also where only sqlglot needs it, as in `FROM values`."""
-    quoted = quote(name)
-    if quoted == name and name.isalpha() and len(name) <= _WORD:
-        try:
-            sqlglot.parse_one(f"SELECT {name}, t.{name}, max({name}) FROM {name}", dialect="duckdb")
-        except sqlglot.errors.SqlglotError:
-            return f'"{name}"'
-    return quoted
 
 
 def shown(array: pa.Array[Any]) -> list[Any]:

@@ -74,3 +74,8 @@ def _utf16(source: bytes) -> str:
         if first * 10 >= pairs * 7 and second * 20 <= pairs:
             return "utf-16-be"
     return ""
+
+
+def encodable(text: str) -> str:
+    """`text` with the replacement character in place of lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

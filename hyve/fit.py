@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hyve.columns import sql_name
+from hyve.naming import quote
 from hyve.profile import told
 from hyve.store import Table
 from hyve.tokens import count_tokens
@@ -124,7 +124,7 @@ def _cut(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
 
 def _others(tables: Sequence[Table], missing: Sequence[int], most: int) -> str:
     """The tables that are only named, at most `most` of them."""
-    named = ", ".join(f"{sql_name(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
+    named = ", ".join(f"{quote(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
     more = f"... ({len(missing) - most} more tables)" if len(missing) > most else ""
     return f"Other tables (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import json_repair
 
+from hyve.encodings import encodable
+
 MAX_TEXT = 1 << 20
 """Characters of a model's text that are looked at."""
 
@@ -119,17 +121,12 @@ def _carried(value: Any, source: str) -> Any:
 
 def _well_formed(value: Any) -> Any:
     if isinstance(value, str):
-        return utf8(value)
+        return encodable(value)
     if isinstance(value, list):
         return [_well_formed(item) for item in value]
     if isinstance(value, dict):
-        return {utf8(key) if isinstance(key, str) else key: _well_formed(item) for key, item in value.items()}
+        return {encodable(key) if isinstance(key, str) else key: _well_formed(item) for key, item in value.items()}
     return value
-
-
-def utf8(text: str) -> str:
-    """`text` with U+FFFD for each lone surrogate."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
@@ -156,7 +153,7 @@ def first(value: Mapping[str, Any], *names: str) -> Any:
 
 def without_thoughts(text: str) -> str:
     """`text` without the block of thoughts that some models put first, and without lone surrogates."""
-    return re.sub(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", "", utf8(text), flags=re.DOTALL).strip()
+    return re.sub(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", "", encodable(text), flags=re.DOTALL).strip()
 
 
 def has_words(text: str) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import duckdb
+import sqlglot
 
 from hyve import sql
 from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, PARALLEL, TEXT, TIME, Path
@@ -25,11 +26,25 @@ def _keywords() -> frozenset[str]:
     return frozenset(quoted)
 
 
+@lru_cache(maxsize=4096)
 def quote(name: str) -> str:
-    """`name` as an SQL identifier, in double quotes where DuckDB needs them."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.lower() not in _keywords():
+    """`name` as an SQL identifier, in double quotes where DuckDB needs them, or the guard's second parser."""
+    bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.lower() not in _keywords()
+    if bare and (len(name) > _WORD or not name.isalpha() or _second_parser_takes(name)):
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+_WORD = 20
+"""No word of SQL is longer."""
+
+
+def _second_parser_takes(name: str) -> bool:
+    try:
+        sqlglot.parse_one(f"SELECT {name}, t.{name}, max({name}) FROM {name}", dialect="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return False
+    return True
 
 
 def identifier(text: str) -> str:

@@ -26,8 +26,9 @@ from typing import Any, Protocol
 
 from hyve import operators
 from hyve.conclusion import Conclusion, conclusion
+from hyve.encodings import encodable
 from hyve.errors import ReplyError
-from hyve.jsontext import MAX_TEXT, as_object, documents, first, fold, parse, utf8, without_thoughts
+from hyve.jsontext import MAX_TEXT, as_object, documents, first, fold, parse, without_thoughts
 from hyve.tokens import count_tokens
 
 __all__ = [
@@ -64,7 +65,7 @@ class ToolCall:
 
     def __post_init__(self) -> None:
         text = self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments, default=str)
-        object.__setattr__(self, "arguments", utf8(text))
+        object.__setattr__(self, "arguments", encodable(text))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import codecs, rank
-from hyve.columns import Columns, sql_name
+from hyve.columns import Columns
+from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
     ColumnView,
@@ -134,7 +135,7 @@ def row_view(
         }
     places = np.fromiter(order, np.int64, len(order))
     columns = [found.columns.cells(views[i].column.name, places) for i in picked]
-    names = [sql_name(views[i].column.name) for i in picked]
+    names = [quote(views[i].column.name) for i in picked]
     for place, i in enumerate(picked if short else ()):
         head, columns[place] = _shortened(views[i], columns[place])
         names[place] += head

@@ -37,9 +37,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hyve.arrays import array_of, dump, encodable, list_array
+from hyve.arrays import array_of, dump, list_array
 from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
 from hyve.document import collector_paused
+from hyve.encodings import encodable
 from hyve.recovery import embedded
 from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import numbers, times

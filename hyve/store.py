@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 
 from hyve import sql
-from hyve.arrays import encodable
 from hyve.document import Document, parse
+from hyve.encodings import encodable
 from hyve.errors import InputError
 from hyve.gather import LINES, Root, gather
 from hyve.naming import column_name, dotted, free_name, identifier, quote

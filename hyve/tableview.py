@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from hyve import rank, toon
-from hyve.columns import Codes, Columns, sql_name
+from hyve.columns import Codes, Columns
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
+from hyve.naming import quote
 from hyve.profile import COLUMNS as PROFILED
 from hyve.profile import (
     ENTITIES,
@@ -83,7 +84,7 @@ class TableView:
         i, weight = self.index, self.weight
         head = 1000.0 + weight if self.main else weight * 1.35
         parts, owners = self._parts()
-        lines = [Line(i, HEAD, 0, head, f"## {sql_name(table.name)}: {_rows(table.rows)}{_join(table)}", parts=parts)]
+        lines = [Line(i, HEAD, 0, head, f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}", parts=parts)]
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
@@ -166,10 +167,10 @@ class Brief:
     def lines(self, limit: int, budget: int) -> list[Line]:
         """The candidate lines."""
         i, weight, table = self.index, self.weight, self.table
-        names = [sql_name(column.name) for column in told(table)]
+        names = [quote(column.name) for column in told(table)]
         more = f", ... ({len(names) - _NAMES} more)" if len(names) > _NAMES else ""
         first = max(weight * 1.1, self.naming if self.entities else 0.0)
-        lines = [Line(i, HEAD, 0, first, f"## {sql_name(table.name)}: {_rows(table.rows)}{_join(table)}{self.note}")]
+        lines = [Line(i, HEAD, 0, first, f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}{self.note}")]
         lines.append(
             Line(
                 i,
@@ -195,7 +196,7 @@ class Brief:
 
 def _join(table: Table) -> str:
     path = f" (from {table.path})" if table.path not in ("$", "lines") else ""
-    return path + (f", {sql_name('parent_' + table.parent)} = {sql_name(table.parent)}._id" if table.parent else "")
+    return path + (f", {quote('parent_' + table.parent)} = {quote(table.parent)}._id" if table.parent else "")
 
 
 def table_view(
@@ -260,13 +261,13 @@ def _mean_lines(
     of = "" if only is None or only.all else f" of {only.name}s"
     for group in groups[:2] if only is None or only.rows.any() else ():
         parent, label = (above, name) if group.column.name == SERIES else (None, group.column.name)
-        by = f"{sql_name(parent.table.name)}.{sql_name(label)}" if parent is not None else sql_name(label)
+        by = f"{quote(parent.table.name)}.{quote(label)}" if parent is not None else quote(label)
         for measure in measures[:2]:
             averages = means(found.columns, label, measure.column.name, parent, None if only is None else only.rows)
             if not averages:
                 continue
             said = ", ".join(f"{listing(name, 40)} {mean:.6g}" for name, mean in averages)
-            yield f"- mean {sql_name(measure.column.name)}{of} by {by}: {said}"
+            yield f"- mean {quote(measure.column.name)}{of} by {by}: {said}"
 
 
 def _series_name(store: Datastore, table: Table) -> tuple[Columns | None, str]:
@@ -295,12 +296,12 @@ def _example(found: Profile, ranked: Sequence[int], only: Kinds | None) -> str:
     if group is None:
         return ""
     number = next(filter(is_measure, views), None)
-    label, where = sql_name(group.column.name), ""
+    label, where = quote(group.column.name), ""
     if only is not None and not only.all:
         number = next((view for view in views if view.column.name == only.measure), None) if only.rows.any() else None
-        where = f" WHERE {sql_name(only.column)} = '{only.name}'" if number is not None else ""
-    measure = f", avg({sql_name(number.column.name)}) AS mean" if number is not None else ""
-    table = sql_name(found.table.name)
+        where = f" WHERE {quote(only.column)} = '{only.name}'" if number is not None else ""
+    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
+    table = quote(found.table.name)
     return f"SELECT {label}, count(*) AS n{measure} FROM {table}{where} GROUP BY {label} ORDER BY n DESC LIMIT 10"
 
 
@@ -313,7 +314,7 @@ def _alike(views: Sequence[ColumnView], limit: int) -> Iterable[tuple[str, tuple
     groups: dict[str, dict[str, list[Column]]] = {}
     for view in views:
         if view.same:
-            label, value = "the same", sql_name(view.same)
+            label, value = "the same", quote(view.same)
         elif not view.distinct:
             label, value = "all empty", ""
         else:
@@ -325,7 +326,7 @@ def _alike(views: Sequence[ColumnView], limit: int) -> Iterable[tuple[str, tuple
         for value, alike in values.items():
             for start in range(0, len(alike), _TOGETHER):
                 some = [column.name for column in alike[start : start + _TOGETHER]]
-                names = [sql_name(name) for name in some]
+                names = [quote(name) for name in some]
                 texts.append(" = ".join([*names, value]) if value else ", ".join(names))
                 columns += some
                 if len(columns) >= _TOGETHER:
@@ -347,7 +348,7 @@ def _only(view: ColumnView) -> Any:
 
 def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int = 60) -> str:
     """A column's line; `series` names the numbers of series."""
-    head = f"- {sql_name(view.column.name)} {view.column.type}"
+    head = f"- {quote(view.column.name)} {view.column.type}"
     nulls = f", {view.nulls:,} empty" if view.nulls else ""
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
     if view.distinct == 0:

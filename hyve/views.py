@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from hyve import codecs, notation, rank
-from hyve.columns import Columns, sql_name
+from hyve.columns import Columns
 from hyve.fit import Fitted, fit
+from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
 from hyve.store import Datastore, Table
 from hyve.tableview import Brief, Switches, TableView, table_view
@@ -140,10 +141,10 @@ def schema(store: Datastore, budget: int) -> str:
     """The tables with their columns in one line of at most `budget` tokens, for data that is shown whole."""
     named = ""
     for table in store.catalog.tables:
-        columns = [sql_name(column.name) for column in told(table)]
+        columns = [quote(column.name) for column in told(table)]
         more = ", ..." if len(columns) > 12 else ""
         longer = f"{named}; " if named else "SQL tables: "
-        longer += f"{sql_name(table.name)}({', '.join(columns[:12])}{more})"
+        longer += f"{quote(table.name)}({', '.join(columns[:12])}{more})"
         if count_tokens(longer) > budget:
             break
         named = longer

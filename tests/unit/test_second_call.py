@@ -95,3 +95,11 @@ async def test_cells_that_are_cut_for_the_second_call_say_so() -> None:
     model = Scripted(query("SELECT repeat('A', 1000) || 'END' AS m FROM records LIMIT 1"), answer())
     await run(model)
     assert "…(+603 chars)" in model.asked[1][0][-1]["content"]
+
+
+def test_tables_are_named_so_that_a_statement_can_read_them() -> None:
+    """A model has one query: `FROM values` is read by DuckDB and refused by the guard's second parser."""
+    with stages.load((stages.Payload("rows", json.dumps({"values": [{"n": i} for i in range(3)]})),)) as store:
+        text = rowtext.error_text(store, "SELECT nope FROM values", hyve.SqlError("no"), 500)
+        assert '"values"(' in text
+        assert store.query('SELECT count(*) FROM "values"').rows == ((3,),)
