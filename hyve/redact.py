@@ -50,6 +50,7 @@ from hyve.secretfields import (
 )
 from hyve.secretforms import ASKED, ASSIGNED, HINTS, LABELS, OPENED, PAIRED, PLACEHOLDER
 from hyve.strictjson import Pairs
+from hyve.templates import MASK
 
 KINDS: Final = ("secrets", "emails", "ips")
 """What can be masked."""
@@ -58,7 +59,7 @@ _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@(?:[A-Za-z0-9-]{1,63}\.){1,8}
 _IP = re.compile(
     r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)|(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?![\w:])"
 )
-_RUN = re.compile(r"\w*\d\w*(?:[-.:/]\w*\d\w*)*")
+_RUN = re.compile(MASK)
 _CRUMB = re.compile(r"=([^;,\s]{8,})(?=[;,\s]|\Z)")
 _NO_NAME = re.compile(r"[^\w.-]")
 _FEW = 8

@@ -28,7 +28,7 @@ from hyve.profile import (
     names_entities,
     structural,
 )
-from hyve.store import MASK
+from hyve.templates import MASK
 
 _ROW_COLUMNS, _RARE, _IDS = 14, 60, 2
 _LEAST_COLUMNS, _CELL = 6, 40

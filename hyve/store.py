@@ -34,6 +34,7 @@ from hyve.gather import LINES, Root, gather
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
+from hyve.templates import MASK, template_of
 
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
@@ -45,13 +46,6 @@ _LARGE = 32 << 20
 """Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
 
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
-MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
-"""What makes two log lines differ though they say the same: ids, addresses, numbers."""
-
-
-def template_of(column: str) -> str:
-    """SQL of what a text says: ids, numbers and colours are `#`."""
-    return f"regexp_replace({column}, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g')"
 
 
 @dataclass(frozen=True)

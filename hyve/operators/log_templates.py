@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hyve.operators import Operator
 from hyve.operators.reading import ROWS, check, column, first_of, most, times, where
-from hyve.store import template_of
+from hyve.templates import template_of
 
 _OWN = ("_row", "_text")
 _MACRO = f"""(tbl, col := NULL, top := 20, time := NULL) AS TABLE
