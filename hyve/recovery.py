@@ -92,7 +92,7 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
         if not text[line : min(start, line + 256)].strip() and (blank := _BLANK_LINE.search(text, start, limit)):
             cuts.append(blank.start())
         for end in cuts:
-            reading, read, _ = _truncated(text, start, end)
+            reading, read, _ = _cut(text, start, end)
             if reading is not None and reading.value:
                 return Attempt(reading, 0, reading.end)
             if reading is not None and reading.end == limit and BEGUN.match(text, start):
@@ -109,19 +109,35 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
 
 def cut_large(text: str, start: int, limit: int) -> Reading | None:
     """A long list of records that the end of the text cuts, or what holds it: all but the last are read strictly."""
+    found = _cut_records(text, start, limit)
+    reading = found[0] if found else None
+    return reading if reading is not None and text[reading.end : limit].strip() == "" else None
+
+
+def _cut(text: str, start: int, limit: int) -> tuple[Reading | None, int, bool]:
+    """The same as `_truncated`; of a list of JSON records, that reads but the last ones, and strict JSON the others."""
+    piece = max(_SHORTEST_PIECE, (limit - start) // _SOME_PIECES)
+    found = _cut_records(text, start, limit, piece) if strictjson.lists_records(text, start, limit, piece) else None
+    return found or _truncated(text, start, limit)
+
+
+def _cut_records(text: str, start: int, limit: int, piece: int = 0) -> tuple[Reading | None, int, bool] | None:
+    """What `_truncated` says of a list of records; None where not enough of it is strict JSON to know."""
     source = text[start:limit].rstrip()
-    ahead = strictjson.read_ahead(source)
+    ahead = strictjson.read_ahead(source, piece=piece)
     if ahead is None:
         return None
-    reading, _, deep = _truncated(ahead.rest, 0, len(ahead.rest))
-    if reading is None or deep or reading.syntax != "json" or reading.end < len(ahead.rest):
-        return None
-    if not ahead.join(reading.value) or too_deep(reading.value, source):
+    reading, read, deep = _truncated(ahead.rest, 0, len(ahead.rest))
+    if reading is None:
+        return None if deep else (None, read, False)
+    if reading.syntax != "json" or not ahead.join(reading.value) or too_deep(reading.value, source):
         return None
     flags = tuple(dict.fromkeys([*reading.flags, *sorted(ahead.flags)]))
-    return Reading(reading.value, start + len(source), "json", flags, reading.tail)
+    end = start + reading.end + len(source) - len(ahead.rest)
+    return Reading(reading.value, end, "json", flags, reading.tail), read, False
 
 
+_SHORTEST_PIECE, _SOME_PIECES = 1024, 16
 _ATTEMPT, _TOKENS, _PIECES, _COPIED = 400, 12, 40, 8
 _LENIENT, _LITERAL, _REPAIR = 12, 30, 60
 """Work of an attempt, of each token when brackets are matched and when a cut document is read, and of each character

@@ -214,18 +214,19 @@ class Ahead:
         return {**bare, self.path[depth]: self._bare(whole[self.path[depth]], depth + 1)}
 
 
-def lists_records(text: str, start: int, end: int) -> bool:
+def lists_records(text: str, start: int, end: int, piece: int = 0) -> bool:
     """Whether `read_ahead` may find something between `start` and `end`: a long list of objects begins near `start`."""
-    return end - start > 2 * _PIECE and _FIRST_RECORD.search(text, start, min(end, start + 4096)) is not None
+    return end - start > 2 * (piece or _PIECE) and _FIRST_RECORD.search(text, start, min(end, start + 4096)) is not None
 
 
-def read_ahead(text: str, keep: bool = True) -> Ahead | None:
+def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
     """Reads the first records of a long list of objects near the start of `text`, as far as they are strict JSON.
 
     Looks for the first such list, which only objects may hold. The last records are left to `rest`. None for a text
-    that is no longer than a few pieces, and where nothing could be read ahead.
+    that is no longer than a few pieces (`piece`: characters of one), and where nothing could be read ahead.
     """
-    head = _FIRST_RECORD.search(text, 0, 4096) if len(text) > 2 * _PIECE else None
+    piece = piece or _PIECE
+    head = _FIRST_RECORD.search(text, 0, 4096) if len(text) > 2 * piece else None
     path = _path(text[: head.end("open")]) if head else None
     if head is None or path is None:
         return None
@@ -235,7 +236,7 @@ def read_ahead(text: str, keep: bool = True) -> Ahead | None:
     cuts: list[tuple[int, int, bool]] = []
     met: set[str] = set()
     start = at = head.end("open")
-    while cut := between.search(text, at + _PIECE):
+    while cut := between.search(text, at + piece):
         # Objects in an element may begin as the elements do. No brackets match where a piece ends among them.
         plain, tried = None, cut
         for _ in range(_TRIES):
@@ -244,12 +245,12 @@ def read_ahead(text: str, keep: bool = True) -> Ahead | None:
                 break
             tried = further
         cut = tried if plain is not None else cut
-        piece = (plain[0], ()) if plain is not None else _read(f"[{text[at : cut.start() + 1]}]", len(path))
-        if piece is None:
+        found = (plain[0], ()) if plain is not None else _read(f"[{text[at : cut.start() + 1]}]", len(path))
+        if found is None:
             break  # no cut between two elements of the list, or no strict JSON
         if keep:
-            records += piece[0]
-        met.update(piece[1])
+            records += found[0]
+        met.update(found[1])
         cuts.append((at, cut.start() + 1, plain is not None))
         at = cut.end()
     if not cuts:

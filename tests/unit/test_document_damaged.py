@@ -367,6 +367,27 @@ def test_a_large_cut_document_is_read_as_token_by_token(monkeypatch: pytest.Monk
         for end in range(80_000, 80_060):
             quick = parse(text[:end])
             with monkeypatch.context() as patch:
-                patch.setattr("hyve.strictjson.read_ahead", lambda source, keep=True: None)
+                patch.setattr("hyve.strictjson.read_ahead", lambda *_, **__: None)
                 slow = parse(text[:end])
             assert repr(quick.parts) == repr(slow.parts)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abc"), st.text("x,}{[]\"\\\n' ", max_size=30)), min_size=30, max_size=60),
+    st.floats(0.5, 1.0),
+    st.sampled_from(["", "\n\nWhat is wrong?", " and so on", "\n2026-01-01T00:00:00Z INFO up"]),
+    st.sampled_from(["%s", '{"a": {"b": %s}, "c": 1}']),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_cut_list_is_read_as_token_by_token(
+    records: list[dict[str, str]], at: float, behind: str, wrap: str
+) -> None:
+    """Invariant 1: what is read by pieces is what is read token by token, wherever the text ends."""
+    whole = wrap % json.dumps([{"id": i, **record} for i, record in enumerate(records)])
+    text = whole[: int(len(whole) * at)] + behind
+    quick = parse(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hyve.strictjson.read_ahead", lambda *_, **__: None)
+        slow = parse(text)
+    assert repr(quick.parts) == repr(slow.parts)
+    assert quick.flags == slow.flags
