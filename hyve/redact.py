@@ -34,7 +34,9 @@ from hyve.secretfields import (
     EMPTY,
     KEPT,
     KUBERNETES,
+    LISTED,
     NAMES,
+    SECRET,
     Span,
     apart,
     csv_secrets,
@@ -46,9 +48,10 @@ from hyve.secretfields import (
     label_of,
     prose,
     refers,
+    yaml_field,
     yaml_secrets,
 )
-from hyve.secretforms import ASKED, ASSIGNED, HINTS, LABELS, OPENED, PAIRED, PLACEHOLDER
+from hyve.secretforms import ASKED, ASSIGNED, BELOW, HINTS, LABELS, OPENED, PAIRED, PLACEHOLDER
 from hyve.strictjson import Pairs
 from hyve.templates import MASK
 
@@ -132,14 +135,12 @@ class Redactor:
             if place >= line:
                 found, line = self._table(text, place)
                 fields += found
-            match = pattern.match(text, place) if place >= (read if pattern is OPENED else last) else None
+            match = pattern.match(text, place) if place >= (read if pattern in (OPENED, BELOW) else last) else None
             if match is None:
                 continue
-            if pattern is OPENED:
-                name = _before(text, place) + match[0][: match.start("level") - place]
-                if held(name):
-                    found, read = json_field(text, match.end(), len(match["level"]), match["mark"], name)
-                    fields += found
+            if pattern in (OPENED, BELOW):
+                found, read = self._held_below(text, place, match)
+                fields += found
                 continue
             if pattern is PAIRED:
                 if (said := label_of(match["name"])) and keeps(said, match[2]):
@@ -157,6 +158,14 @@ class Redactor:
         return apart(
             [*fields, *(span for span in spans if bisect_right(ends, span.start) == bisect_left(starts, span.end))]
         )
+
+    def _held_below(self, text: str, place: int, match: re.Match[str]) -> tuple[list[Span], int]:
+        """The secrets in the object, list or block of YAML whose name ends with `match`, and where that is read to."""
+        if match.re is BELOW:
+            start = text.rfind("\n", max(0, place - _LONGEST), place) + 1
+            return yaml_field(text, start) if place - start < _LONGEST else ([], place)
+        name = _before(text, place) + match[0][: match.start("level") - place]
+        return json_field(text, match.end(), len(match["level"]), match["mark"], name) if held(name) else ([], place)
 
     def _table(self, text: str, place: int) -> tuple[list[Span], int]:
         """The secrets of a table whose head may be the line at `place`, and where to look for the next head."""
@@ -250,9 +259,9 @@ class Redactor:
         return self._masked(value, name, held(name) if "secrets" in self.kinds else "")
 
     def _masked(self, value: Any, name: str, holds: str) -> Any:
-        """A value in a field that `holds` a secret, ways to log in, or nothing of the kind."""
+        """A value in a field that `holds` a secret, ways to log in, items of a SecretList, or nothing of the kind."""
         if isinstance(value, str):
-            if holds in ("", "auth"):
+            if holds in ("", "auth", SECRET):
                 return self.mask(value)
             label = "password" if holds == ALL else holds
             if (
@@ -286,13 +295,15 @@ class Redactor:
         pair = label_of(pair) if isinstance(pair, str) else ""
         for key, inner in fields:
             key_ = str(key)
-            if holds == ALL or (named.get("kind") == "Secret" and key_ in KEPT):
+            if holds == ALL or (SECRET in (named.get("kind"), holds) and key_ in KEPT):
                 yield key, inner, ALL
+            elif named.get("kind") == LISTED and key_ == "items":
+                yield key, inner, SECRET
             elif pair and key_.startswith("value"):
                 yield key, inner, pair
             else:
                 nested = isinstance(inner, Mapping | Pairs | list | tuple)
-                yield key, inner, (held(key_) if nested else "") or inner_label(key_, holds)
+                yield key, inner, (held(key_) if nested else "") or inner_label(key_, "" if holds == SECRET else holds)
 
     def _listed(self, values: Sequence[Any], name: str, holds: str) -> Iterator[Any]:
         """The values of a list, which may be the arguments of a command."""

@@ -3,7 +3,8 @@
 Rules:
 - A name tells what its values are (`label_of`); names of references, of pages and of counts tell nothing.
 - A field that keeps secrets may hold an object or a list: all values in it are secrets but those of fields that name,
-  place or count something (`inner_label`). All values under `data` and `stringData` of a Kubernetes Secret are.
+  place or count something (`inner_label`). All values under `data` and `stringData` of a Kubernetes Secret are, and of
+  the items of a SecretList, which don't say their kind.
 - A status is no secret ("expired"), nor is prose after a colon in free text ("token: connection refused").
 - Spans never overlap and come in the text's order. All is linear in the text; broken syntax ends what it stands in.
 """
@@ -39,7 +40,7 @@ _REFERENCE = re.compile(
 _INNER = re.compile(
     r"(?:.*_)?(?:name|key|id|user|username|login|type|kind|path|mount|url|uri|host|hostname|port|namespace|ref|mode|size"
     r"|version|optional|at|in|on|time|ttl|scopes?|status|state|provider|issuer|alg|algorithm|method|scheme|description"
-    r"|email|roles?|region|enabled|count|length|age|expiry|expires|expiration|created|updated|reason|domain)",
+    r"|email|roles?|region|enabled|count|length|age|expiry|expires|expiration|created|updated|reason|domain|errors?|message|msg)",
     re.IGNORECASE,
 )
 """Fields that say of a secret what it is called, where it is and how long it holds."""
@@ -122,8 +123,10 @@ class Span(NamedTuple):
     label: str
 
 
-KUBERNETES: Final = re.compile(r"kind\\{0,15}[\"']?\s{0,4}:\s{0,4}\\{0,15}[\"']?Secret\b")
+KUBERNETES: Final = re.compile(r"kind\\{0,15}[\"']?\s{0,4}:\s{0,4}\\{0,15}[\"']?Secret(?:List)?\b")
 """What tells that there may be a Kubernetes Secret."""
+SECRET, LISTED = "Secret", "SecretList"
+"""Kinds of a Kubernetes Secret and of a list of them."""
 KEPT: Final = ("data", "stringData")
 """Fields of a Kubernetes Secret that keep secrets."""
 _TOKENS = {
@@ -137,14 +140,16 @@ _DEEPEST = 15
 
 @dataclass(slots=True)
 class _Frame:
-    """An object or a list of JSON: what it holds, the field that is read, and which values stand under `data`."""
+    """An object or a list of JSON: what it holds, the field that is read, its `kind`, which values stand under `data`,
+    and which do so in its items."""
 
     closes: str
     holds: str
     first: int
     key: str = ""
-    secret: bool = False
+    kind: str = ""
     kept: list[range] = field(default_factory=list)
+    below: list[range] = field(default_factory=list)
 
     def says(self) -> str:
         """What a value here is."""
@@ -226,16 +231,26 @@ class _Json:
     def _value(self, start: int, end: int) -> None:
         if self.stack:
             frame = self.stack[-1]
-            frame.secret |= frame.key == "kind" and self.text[start:end] == "Secret"
+            if frame.key == "kind":
+                frame.kind = self.text[start : min(end, start + 40)]
             self.values.append(Span(start, end, frame.says()))
             self.names.append(frame.key)
 
     def _close(self) -> None:
         frame = self.stack.pop()
-        if frame.secret:
+        if frame.kind == SECRET:
             self.kept += frame.kept
-        if self.stack and self.stack[-1].key in KEPT:
-            self.stack[-1].kept.append(range(frame.first, len(self.values)))
+        elif frame.kind == LISTED:
+            self.kept += frame.below
+        if not self.stack:
+            return
+        above = self.stack[-1]
+        if frame.closes == "}" and above.closes == "]":  # an item, of a list whose kind may come later
+            above.below += frame.kept
+        elif frame.closes == "]" and above.key == "items":
+            above.below += frame.below
+        if above.key in KEPT:
+            above.kept.append(range(frame.first, len(self.values)))
 
     def secrets(self) -> list[Span]:
         """What was found, in the text's order."""
@@ -310,7 +325,8 @@ def yaml_secrets(text: str, lines_of: re.Pattern[str] = _LINE, start: int = 0, s
         first = column - len(lead.lstrip(" "))
         item = "-" in lead
         while stack and (stack[-1].column > column or rest.startswith("---") or (item and stack[-1].column > first)):
-            stack.pop().close(len(lines) - 1, kept)
+            closed = stack.pop()
+            closed.close(len(lines) - 1, kept, stack[-1] if stack else None)
         if not entry:
             if stack and stack[-1].column == column and not item:
                 stack[-1].end(len(lines) - 1)
@@ -320,41 +336,104 @@ def yaml_secrets(text: str, lines_of: re.Pattern[str] = _LINE, start: int = 0, s
         mapping = stack[-1]
         mapping.end(len(lines) - 1)
         key, value = entry["key"], (entry["value"] or "").strip().strip("\"'")
-        mapping.secret |= key == "kind" and value == "Secret"
+        if key == "kind":
+            mapping.kind = value
         if key in KEPT:
             mapping.begun = len(lines) - (1 if value and not _BLOCK.fullmatch(value) else 0)
     while stack:
-        stack.pop().close(len(lines), kept)
+        closed = stack.pop()
+        closed.close(len(lines), kept, stack[-1] if stack else None)
     found: list[Span] = []
     last = 0
     for run in sorted(kept, key=lambda run: run.start):
         for first, end in lines[max(run.start, last) : run.stop]:
-            value = text[first:end].rstrip() if end else ""
-            quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
-            if value and not _BLOCK.fullmatch(value):
-                found.append(Span(first + quoted, first + len(value) - quoted, "password"))
+            if end and not _BLOCK.fullmatch(text[first:end].rstrip()):
+                found.append(_scalar(text, first, end, "password"))
         last = max(last, run.stop)
     return [span for span in found if span.end > span.start]
 
 
+def _scalar(text: str, first: int, end: int, label: str) -> Span:
+    """A scalar of YAML without its quotes."""
+    value = text[first:end].rstrip()
+    quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
+    return Span(first + quoted, first + len(value) - quoted, label)
+
+
+_COMMENT = re.compile(r"(\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|(?:[^\s]|\s(?!#))*+)\s++#.*", re.DOTALL)
+
+
+def yaml_field(text: str, start: int) -> tuple[list[Span], int]:
+    """The secrets in the block of YAML below the key that stands alone on the line at `start`, and where it ends."""
+    head = _LINE.match(text, start)
+    entry = _ENTRY.match(head["rest"]) if head else None
+    if head is None or entry is None or not held(entry["key"]):
+        return [], start
+    found: list[Span] = []
+    above = [(len(head["lead"]), held(entry["key"]))]
+    """Column of each key that a block stands below, and what that holds."""
+    block = (len(head["lead"]), above[0][1]) if entry["value"] else None
+    if block and not _BLOCK.fullmatch(entry["value"]):
+        return [], head.end()
+    place = head.end()
+    while (line := _LINE.match(text, place)) and line.end() > place:
+        lead, rest, at = line["lead"], line["rest"], line.start("rest")
+        column = len(lead)
+        indent = column - len(lead.lstrip(" "))
+        if block and rest.strip() and indent > block[0]:  # a text of many lines
+            if block[1] not in ("", "auth"):
+                found.append(_scalar(text, line.start() + indent, line.end("rest"), block[1]))
+        elif rest.strip() and not rest.startswith("#"):
+            block = None
+            item = "-" in lead
+            if indent < above[0][0] or (indent == above[0][0] and not item):
+                break
+            while len(above) > 1 and above[-1][0] >= column:
+                above.pop()
+            comment = _COMMENT.fullmatch(rest)
+            entry = _ENTRY.match(rest)
+            holds = above[-1][1]
+            if entry is None:
+                if not item:
+                    break  # no YAML
+                if holds not in ("", "auth") and rest[0] not in "[{" and " " not in (comment[1] if comment else rest):
+                    found.append(_scalar(text, at, comment.end(1) + at if comment else line.end("rest"), holds))
+            else:
+                inside = inner_label(entry["key"], holds)
+                if not entry["value"] or _BLOCK.fullmatch(entry["value"]):
+                    above.append((column, held(entry["key"]) or inside))
+                    block = (column, inside) if entry["value"] else None
+                elif inside and entry["value"][0] not in "[{":
+                    end = at + (comment.end(1) if comment else len(rest))
+                    found.append(_scalar(text, at + entry.start("value"), end, inside))
+        place = line.end()
+    return [span for span in found if keeps(span.label, text[span.start : span.end])], place
+
+
 @dataclass(slots=True)
 class _Mapping:
-    """A mapping of YAML that is read: its column, whether it is a Secret, where `data` began, its lines under that."""
+    """A mapping of YAML that is read: its column, its `kind`, where `data` began, its lines under that, and those of
+    the mappings in its lists."""
 
     column: int
-    secret: bool = False
+    kind: str = ""
     begun: int = -1
     kept: list[range] = field(default_factory=list)
+    below: list[range] = field(default_factory=list)
 
     def end(self, line: int) -> None:
         if self.begun >= 0:
             self.kept.append(range(self.begun, line))
         self.begun = -1
 
-    def close(self, line: int, kept: list[range]) -> None:
+    def close(self, line: int, kept: list[range], above: _Mapping | None) -> None:
         self.end(line)
-        if self.secret:
+        if self.kind == SECRET:
             kept += self.kept
+        elif self.kind == LISTED:
+            kept += self.below
+        if above is not None:
+            above.below += self.kept
 
 
 _HEADER = re.compile(r"NAME([,;\t|])NAME(?:\1NAME)*+\r?\n".replace("NAME", r"\"?[A-Za-z_][\w .@/-]{0,60}\"?"))

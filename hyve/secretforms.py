@@ -89,6 +89,11 @@ PAIRED = re.compile(
 """A pair with the value first."""
 OPENED = re.compile(r"[a-z][\w-]{2,60}?(?P<level>\\{0,15}+)(?P<mark>[\"'])\s{0,4}+:\s{0,20}+(?=[\[{])", re.IGNORECASE)
 """The name of a field that holds an object or a list."""
+BELOW = re.compile(
+    r"[a-z][\w.-]{2,60}+[\"']?:[ \t]{0,20}+(?:[|>][+-]?\d?[ \t]{0,20}+)?\r?\n(?=[ \t\r\n]{0,400}[\w\"'-])",
+    re.IGNORECASE,
+)
+"""The name of a field of YAML whose value stands below it."""
 _HOLDERS = "auth passw passphrase passcode pwd secret credential token cookie key bearer otp"
 
 
@@ -158,7 +163,7 @@ def _automaton() -> tuple[AhoCorasick, tuple[tuple[str, re.Pattern[str]], ...]]:
         begins |= dict.fromkeys(form.begins, (form.label, form.pattern))
     asked = list(begins.items())
     asked += [(word, (label, ASSIGNED)) for label, words in _WORDS.items() for word in words]
-    asked += [(word, ("", OPENED)) for word in _HOLDERS.split()]
+    asked += [(word, ("", pattern)) for word in _HOLDERS.split() for pattern in (OPENED, BELOW)]
     asked += [('value"', ("", PAIRED)), ("value\\", ("", PAIRED))]
     return AhoCorasick([begin for begin, _ in asked], matchkind=MatchKind.Standard), tuple(ask for _, ask in asked)
 

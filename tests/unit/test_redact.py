@@ -164,6 +164,8 @@ MANIFEST = {
     "metadata": {"name": "cart"},
     "stringData": {"note": "expired", "u": "admin"},
 }
+ITEM = {key: value for key, value in MANIFEST.items() if key != "kind"}
+"""As a list has it: what kind its items are, it says itself."""
 KEPT = ("YWRtaW4=", "cHcx", "expired", "admin")
 YAML = """apiVersion: v1
 data:
@@ -194,6 +196,11 @@ stringData:
         json.dumps({"log": json.dumps({"manifest": YAML})}),
         "---\n".join(["kind: ConfigMap\ndata:\n  a: shown\n", YAML, YAML]),
         "items:\n- " + YAML.replace("\n", "\n  ").rstrip(" ") + "- kind: ConfigMap\n  data:\n    a: shown\n",
+        json.dumps({"kind": "SecretList", "items": [ITEM, ITEM], "data": {"a": "shown"}}),
+        json.dumps({"items": [ITEM], "kind": "SecretList", "metadata": {}}),
+        json.dumps([{"items": [ITEM], "kind": "SecretList"}, {"items": [{"data": "shown"}], "kind": "ConfigMapList"}]),
+        "items:\n- " + YAML.replace("kind: Secret\n", "").replace("\n", "\n  ").rstrip(" ") + "kind: SecretList\n",
+        "kind: SecretList\nitems:\n  - " + YAML.replace("kind: Secret\n", "").replace("\n", "\n    ").rstrip(" "),
     ],
 )  # fmt: skip
 def test_all_data_of_a_kubernetes_secret_is_masked(text: str) -> None:
@@ -208,10 +215,82 @@ def test_all_data_of_a_kubernetes_secret_is_masked(text: str) -> None:
 
 def test_all_data_of_a_kubernetes_secret_is_masked_as_values() -> None:
     redactor = Redactor()
-    shown = json.dumps(redactor.mask_value({"items": [MANIFEST, {"kind": "ConfigMap", "data": {"a": "shown"}}]}))
+    others = {"kind": "ConfigMap", "data": {"a": "shown"}}
+    listed = {"kind": "SecretList", "items": [{**ITEM, "other": "plain"}, "text"], "data": {"b": "shown too"}}
+    shown = json.dumps(redactor.mask_value([{"items": [MANIFEST, others]}, listed]))
     assert not [value for value in KEPT if value in shown]
     assert "cart" in shown
-    assert "shown" in shown
+    assert '"shown"' in shown
+    for kept in ("shown too", "plain", "text"):
+        assert f'"{kept}"' in shown
+
+
+BLOCKS = """app: shop
+passwords:
+- hunter2a
+- "hunter2b"  # old
+credentials:
+  user: bob
+  type: basic
+  note: |
+    line hunter2c
+    and hunter2d
+
+  blob: >-
+    hunter2e
+  nested:
+    deep: hunter2f
+    list:
+      - name: db
+        content: hunter2g
+auth:
+  enabled: true
+  basic: hunter2h
+volumes:
+  - secret:
+      secretName: regcred
+      defaultMode: 420
+      items:
+        - key: tls.crt
+          path: my.crt
+  - name: scratch
+token: |
+  hunter2i
+imagePullSecrets:
+  - name: puller
+tokens:
+  prompt: 120
+after: shop
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_what_stands_below_the_name_of_a_secret_in_yaml_is_masked(newline: str, indent: str) -> None:
+    text = newline.join(indent + line if line else "" for line in BLOCKS.split("\n"))
+    redactor = Redactor()
+    shown = redactor.mask(text)
+    assert "hunter" not in shown
+    for kept in ("bob", "basic", "true", "regcred", "420", "tls.crt", "my.crt", "scratch", "puller", "120", "name: db"):
+        assert kept in shown
+    assert shown.count("shop") == 2
+    assert redactor.unmask(shown) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ERROR invalid token:\n  at com.shop.Auth.check(Auth.java:10)\n  at com.shop.Main.run(Main.java:3)",
+        "Exception: bad password:\n    raise ValueError(1)\nmore",
+        "the secret:\n  - it rains\nand so on",
+        "password:\nuser: bob",
+        "password:\n\n  ",
+        "credentials:\n  just words here\n  and there",
+        "refreshing the token:\n  status: 401\n  error: clock skew of 4 s",
+    ],
+)
+def test_what_stands_below_a_name_and_is_no_yaml_stays(text: str) -> None:
+    assert Redactor().mask(text) == text
 
 
 def test_columns_of_a_table_in_text_are_masked_by_their_head() -> None:
