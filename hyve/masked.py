@@ -163,8 +163,8 @@ class _Shown(_Asked):
             result = super()._run(statement, limits)
         except SqlError as error:
             raise type(error)(self._redactor.mask(str(error))) from None
-        mask = self._redactor.mask_value
-        return replace(result, rows=tuple(tuple(map(mask, row, result.columns)) for row in result.rows))
+        shown = map(self._redactor.mask_cells, zip(*result.rows, strict=True), result.columns)
+        return replace(result, rows=tuple(zip(*shown, strict=True)))
 
     def arrow(self, statement: str) -> pa.Table:
         read = self._store.arrow(statement)

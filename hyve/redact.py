@@ -70,6 +70,8 @@ _SHORT, _LONG, _LONGEST = 4, 8, 4_000
 _PIECED = 500
 _PIECE = 6
 """Pieces of a secret with a digit, as templates of log lines take them apart, are masked from this length on."""
+_PLAIN = frozenset({int, float, bool, type(None)})
+"""Types of values that keep no secret where no name says so."""
 _CLIENT = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w-]{0,12}")
 _SQL_PARTS = re.compile(rf"'(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\"|{PLACEHOLDER.pattern}", re.IGNORECASE)
 
@@ -257,6 +259,16 @@ class Redactor:
     def mask_value(self, value: Any, name: str = "") -> Any:
         """A value of JSON with its secrets masked; `name` is the field or column that it stands in."""
         return self._masked(value, name, held(name) if "secrets" in self.kinds else "")
+
+    def mask_cells(self, values: Sequence[Any], name: str = "") -> Sequence[Any]:
+        """The values of a column with their secrets masked; what one tells to be a secret is masked in all texts."""
+        holds = held(name) if "secrets" in self.kinds else ""
+        if not holds and _PLAIN.issuperset(map(type, values)):
+            return values
+        texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
+        shown = [self._masked(text, name, holds) for text in texts] if holds else self.mask_all(texts)
+        known = dict(zip(texts, shown, strict=True))
+        return [known[value] if isinstance(value, str) else self._masked(value, name, holds) for value in values]
 
     def _masked(self, value: Any, name: str, holds: str) -> Any:
         """A value in a field that `holds` a secret, ways to log in, items of a SecretList, or nothing of the kind."""

@@ -268,9 +268,9 @@ def test_an_ellipsis_that_can_not_just_be_left_out_makes_the_document_text(text:
 
 def test_hostile_ellipses_take_linear_time() -> None:
     for unit in ("..., ", "[... ", ", ... ]", "... more ", "... a a a ", "…", '"a" ... '):
-        begun = time.perf_counter()
+        begun = time.process_time()
         without_ellipses("[" + unit * (300_000 // len(unit)) + "...]")
-        assert time.perf_counter() - begun < 3
+        assert time.process_time() - begun < 3
 
 
 def test_no_repair_goes_over_the_head_of_a_log_line() -> None:

@@ -457,6 +457,25 @@ def test_columns_are_masked_as_values_are() -> None:
     assert mask_column(redactor, "message", pa.array([1, 2])) is None
 
 
+def test_cells_of_a_column_are_masked_together() -> None:
+    cells = ["retry with pw-12345", None, 7, "password=pw-12345", {"password": "x1y2"}, "retry with pw-12345", 7]
+    redactor = Redactor()
+    shown = list(redactor.mask_cells(cells, "note"))
+    first = "retry with <password_1>"
+    assert shown == [first, None, 7, "password=<password_1>", {"password": "<password_2>"}, first, 7]
+    assert list(redactor.mask_cells([1, True, None], "note")) == [1, True, None]
+    assert list(redactor.mask_cells([4711, "expired"], "password")) == ["<password_3>", "expired"]
+
+
+@given(st.lists(_values, max_size=9), st.sampled_from(["", "password", "note", "auth", "tokens"]))
+@settings(max_examples=60, deadline=None)
+def test_cells_come_back(cells: list[Any], name: str) -> None:
+    redactor = Redactor()
+    shown = list(redactor.mask_cells(cells, name))
+    assert len(shown) == len(cells)
+    assert spelled(redactor.unmask_value(shown), name) == spelled(cells, name)
+
+
 def test_emails_and_addresses_are_masked_by_setting() -> None:
     text = "bob@example.org from 10.0.0.1 and 2001:db8::1, version 1.2.3.4.5, at 10:20:30, bob@example.org"
     assert Redactor().mask(text) == text

@@ -341,10 +341,10 @@ def test_raw_decode_reports_only_its_own_flags() -> None:
 )
 def test_hostile_texts_end_soon(text: str) -> None:
     """2 MB each; the slowest takes a fraction of this limit, and what takes the square of it takes hours."""
-    began = time.perf_counter()
+    began = time.process_time()
     same_start = read(text)
     read_lines(text)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert same_start is None or len(same_start[0]) in (1, 90_000)
 
 

@@ -396,7 +396,7 @@ ODD = [
     "A" * 100_000,
     "A" * 99_999 + "!",
     "H4sIAAAAAAAA",
-    base64.b64encode(gzip.compress(b"[" * 1_000_000)).decode(),
+    base64.b64encode(gzip.compress(b"[" * 1_000_000, mtime=0)).decode(),
     base64.b64encode(b"[" * 10_000).decode(),
     "{" * 500,
     STAMP,
