@@ -30,7 +30,7 @@ lint: $(VENV)/.test
 
 # Of the unit tests as many at a time as there are processors; then what starts brokers and workers, one by one.
 test: lint
-	$(BIN)/pytest -n auto tests/unit $(ARGS)
+	$(BIN)/pytest -n auto tests/unit tests/fuzz $(ARGS)
 	$(BIN)/pytest tests/integration $(ARGS)
 
 # On Apache Kafka: by Docker, or by Java 17 and Maven, or HYVE_TEST_BOOTSTRAP=host:port; fails where there is none.
