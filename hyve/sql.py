@@ -125,6 +125,7 @@ def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
             "temp_directory": "",
             "memory_limit": memory_limit,
             "threads": threads,
+            "async_threads": 0,  # for files, which it can't reach: eight threads of each database
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
