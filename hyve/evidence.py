@@ -44,6 +44,8 @@ _EACH = 8
 _WIDE = 100
 """Columns that one statement looks through."""
 _ALL = 40
+_SHORT = 1 << 20
+"""Characters of a request's texts that are looked through as they stand."""
 
 
 class Resolver:
@@ -100,6 +102,11 @@ class Resolver:
         names = [*self._columns, *(name.lower() for columns in self._columns.values() for name in columns)]
         if any(word in name for word in words for name in names):
             return True
+        sources = self._store.sources
+        if sum(len(source.text) for source in sources) <= _SHORT:  # else the tables are asked, which takes no copy
+            written = re.compile("|".join(map(_written, words)))
+            if any(written.search(source.text.lower()) for source in sources):
+                return True
         digits = all(word.isdigit() for word in words)
         for table in self._store.catalog.tables:
             texts = [quote(column.name) for column in table.columns if digits or _holds_text(column.type)]
@@ -154,7 +161,7 @@ class Resolver:
             reads = depends(tree, self._columns)
         except RecursionError:
             raise SqlError("it is nested too deeply to see what it reads; write it in simpler SQL") from None
-        if self._counts_nothing(tree):
+        if not _counted(tree, result) and self._counts_nothing(tree):
             raise SqlError(
                 "it aggregates no rows; show an absence by count(*) FILTER (WHERE ...) over rows that are there"
             )
@@ -210,6 +217,12 @@ def _pattern(word: str) -> str:
     return f"regexp_matches(words, {_literal(rf'(^|[^a-z0-9]){re.escape(word)}([^a-z0-9]|$)')})"
 
 
+def _written(word: str) -> str:
+    """The same as a regular expression over text in lower case."""
+    spelled = re.escape(word)
+    return spelled if len(word) > 3 else rf"(?<![a-z0-9]){spelled}(?![a-z0-9])"
+
+
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -240,10 +253,22 @@ def _tables(tree: dict[str, Any]) -> Iterator[str]:
             yield from given(node)
 
 
+def _counted(tree: dict[str, Any], result: QueryResult) -> bool:
+    """Whether a statement of one SELECT says by a `count(*)` of its own that there were rows."""
+    selects = [node for node in nodes(tree) if node.get("type") == "SELECT_NODE"]
+    shown = selects[0].get("select_list", []) if len(selects) == 1 else []
+    return len(shown) == len(result.columns) and any(
+        item.get("function_name") == "count_star" and not item.get("filter") and result.rows[0][place]
+        for place, item in enumerate(shown)
+    )
+
+
 def _need_rows(node: dict[str, Any]) -> bool:
-    """Adds `HAVING count(*) > 0` to a SELECT that aggregates; groups always have rows, so it harms none of them."""
-    having = node.get("having")
+    """Adds `HAVING count(*) > 0` to a SELECT that aggregates all of its rows; groups always have some."""
+    having, sets = node.get("having"), node.get("group_sets")
     if node.get("type") != "SELECT_NODE" or not (having or _aggregates(node.get("select_list"))):
+        return False
+    if sets and all(sets):
         return False
     some, both = _conditions()
     node["having"] = {**both, "children": [having, some]} if having else some

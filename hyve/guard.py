@@ -20,6 +20,7 @@ import re
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -124,10 +125,16 @@ def tree(sql: str) -> dict[str, Any]:
     return _tree(_text(sql))
 
 
+@lru_cache(maxsize=4)
+def _serialized(text: str) -> str:
+    """DuckDB's tree of `text` as JSON. Evidence asks for the tree of a statement that is guarded next."""
+    row = _parser().execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
+    return str(row[0]) if row else "{}"
+
+
 def _tree(text: str) -> dict[str, Any]:
     try:
-        row = _parser().execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
-        parsed = json.loads(row[0]) if row else {}
+        parsed = json.loads(_serialized(text))
     except RecursionError:
         raise SqlRefused(_TOO_DEEP) from None
     except (duckdb.Error, ValueError) as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import cast
 
 import duckdb
 import pytest
 
 from hyve import functions, guard, provenance, stages
 from hyve.evidence import Resolver
+from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore
 
 ROWS = [
@@ -213,3 +215,46 @@ def test_the_known_aggregates_are_those_of_duckdb() -> None:
     rows = duckdb.connect().execute("SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
     allowed = {row[0] for row in rows.fetchall()} & functions.ALLOWED
     assert allowed <= functions.AGGREGATES
+
+
+class Asked:
+    """A store that counts what it is asked."""
+
+    def __init__(self, store: Datastore) -> None:
+        self.catalog, self.sources, self._store = store.catalog, store.sources, store
+        self.queries = 0
+
+    def query(self, statement: str, limits: Limits | None = None) -> QueryResult:
+        self.queries += 1
+        return self._store.query(statement, limits)
+
+
+@pytest.mark.parametrize(
+    ("statement", "runs"),
+    [
+        ("SELECT service, sum(ms) FROM records GROUP BY service", 1),
+        ("SELECT service, sum(ms) FROM records GROUP BY service HAVING sum(ms) > 0", 1),
+        ("SELECT max(ms), count(*) AS n FROM records WHERE ms > 100", 1),
+        ("SELECT max(ms) FROM records", 2),
+        ("SELECT service, max(ms) FROM records GROUP BY ROLLUP (service)", 2),
+        ("SELECT count(*) FILTER (WHERE ms > 100) FROM records", 2),
+        ("SELECT count(*), n FROM (SELECT max(ms) AS n FROM records) GROUP BY n", 2),
+    ],
+)
+def test_aggregates_are_run_again_only_where_they_may_have_had_no_rows(
+    statement: str, runs: int, store: Datastore
+) -> None:
+    asked = Asked(store)
+    assert Resolver(cast(Datastore, asked)).ids([statement]) == ("e1",)
+    assert asked.queries == runs
+
+
+def test_an_entity_is_looked_for_in_the_text_before_the_tables(store: Datastore) -> None:
+    asked = Asked(store)
+    resolver = Resolver(cast(Datastore, asked))
+    assert resolver.occurs("Ledger")
+    assert resolver.occurs("the service cart")
+    assert asked.queries == 0
+    assert not resolver.occurs("car"), "a short word must stand alone, it is a part of `cart`"
+    assert not resolver.occurs("ghost")
+    assert asked.queries == 2
