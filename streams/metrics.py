@@ -25,6 +25,7 @@ REQUESTS = Counter("hyve_requests_total", "Finished requests", ["mode", "status"
 POOL_PROCESSES = Gauge("hyve_pool_processes", "Processes of the store pool that are up")
 POOL_BUSY = Gauge("hyve_pool_busy", "Store calls that run or wait")
 POOL_RESPAWNS = Counter("hyve_pool_respawns_total", "Store processes that died or overran and were started again")
+POOL_CPU = Counter("hyve_pool_cpu_seconds_total", "Processor time of the store processes", ["call"])
 ALERTS = Counter(
     "hyve_alerts_total", "Alerts: asked, repeated, cancelled (resolved while waiting), resolved", ["outcome"]
 )

@@ -77,6 +77,7 @@ def _store(settings: Settings) -> faust.App:
         settings.pool_size,
         settings.pool_stores,
         metrics.POOL_RESPAWNS.inc,
+        on_spent=lambda call, seconds: metrics.POOL_CPU.labels(call).inc(seconds),
         claims=settings.claim_url,
         redaction=settings.redaction,
         memory=settings.pool_memory,

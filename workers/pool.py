@@ -3,15 +3,18 @@ event loop.
 
 Rules:
 - N slots of one process each; a request's id picks its slot, so its store is found again. One call a slot
-  at a time.
-- A store lives until its request's answer is made, until it is the oldest of too many, or until it is older than its
-  time to live, whatever comes first. It can be lost at any moment (death of its process, restart of the worker): calls
-  then raise `StoreMissing`, and the caller builds it again from the request record, by `prepare`.
+  at a time; calls for stores that are there go before all but one of those that build new ones, so that what was begun
+  ends first.
+- A store lives until its request's answer is made, until it is the oldest of too many or of those that fill half of the
+  memory, or until it is older than its time to live, whatever comes first. It can be lost at any moment (death of its
+  process, restart of the worker): calls then raise `StoreMissing`, and the caller builds it again from the request
+  record, by `prepare`.
 - A call has a time limit; a process that overruns it is killed and started again. A process that dies in
   a call is started again and the call repeated once; if it dies again, the request is at fault:
   `StoreDied`. What a process may hold in memory is limited too (Linux): a call that needs more fails, and its
   process is replaced, before the machine runs out of it.
 - Nothing unpicklable comes back: a child answers with values, its errors as text.
+- A call that was given up runs to its end in the child; its answer is known by its number and thrown away.
 - Children ignore SIGINT and SIGTERM (their worker drains first) and end when the worker ends, even by
   SIGKILL.
 """
@@ -22,39 +25,25 @@ import asyncio
 import contextlib
 import hashlib
 import multiprocessing
-import multiprocessing.connection
 import os
-import signal
-import sys
-import threading
-import time
-import traceback
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+import pickle
+import socket
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from itertools import count
+from multiprocessing.process import BaseProcess
+from typing import Any
 
-from hyve.diagnosis import CUT, Diagnosis, with_rows
+from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
-from schemas import DiagnosisRequest, StoreCommand
-
-Redaction = tuple[tuple[str, ...], tuple[str, ...]]
-"""`redact` and `keep_masked` of `hyve.Request`."""
-
-
-class StoreMissing(Exception):
-    """The request's store is not in the pool (any more)."""
+from schemas import StoreCommand
+from workers import stores
+from workers.stores import HEAD, FollowedUp, Prepared, RecordUnusable, Redaction, StoreMissing, Verdict, packed
 
 
 class StoreFault(Exception):
     """The child failed in a way that no input should cause; the text is its traceback."""
-
-
-class RecordUnusable(HyveError):
-    """The request record can't be decoded; it belongs to the dead letters."""
 
 
 class StoreDied(HyveError):
@@ -65,283 +54,107 @@ class StoreOverran(HyveError):
     """The call took longer than its limit; its process was killed."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What `prepare` made: the first prompt and what it cost."""
-
-    request_id: str
-    question: str
-    messages: tuple[dict[str, Any], ...]
-    tools: tuple[dict[str, Any], ...]
-    original_tokens: int
-    prompt_tokens: int
-    deadline: int | None
-    created: int
-    ms: dict[str, float]
-
-
-@dataclass(frozen=True)
-class FollowedUp:
-    """The second prompt's messages and their tokens."""
-
-    messages: tuple[dict[str, Any], ...]
-    tokens: int
-    ms: float
-
-
-@dataclass
-class _Held:
-    request: DiagnosisRequest
-    store: Any
-    prompt: Any
-    born: float = field(default_factory=time.monotonic)
-
-
-@dataclass
-class _Child:
-    """State of one child process."""
-
-    cap: int = 1
-    claims: str = ""
-    memory: int = 0
-    redaction: Redaction = (("secrets",), ())
-    most: int = 0
-    stores: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
-
-
-_CHILD = _Child()
-
-
-def _start_child(cap: int, claims: str, memory: int, redaction: Redaction) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _CHILD.cap, _CHILD.claims, _CHILD.memory, _CHILD.redaction = cap, claims, memory, redaction
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        sentinel = parent.sentinel
-
-        def watch() -> None:
-            multiprocessing.connection.wait([sentinel])
-            os._exit(1)
-
-        threading.Thread(target=watch, name="parent-watch", daemon=True).start()
-
-
-def _held(request_id: str) -> _Held:
-    held = _CHILD.stores.get(request_id)
-    if held is None:
-        raise StoreMissing(request_id)
-    _CHILD.stores.move_to_end(request_id)
-    return held
-
-
-def _drop(request_id: str) -> bool:
-    held = _CHILD.stores.pop(request_id, None)
-    if held is not None:
-        held.store.close()
-    return held is not None
-
-
-def _expire(age: float) -> int:
-    """Closes the stores that are older than `age` seconds; their number."""
-    born = time.monotonic() - age
-    old = [name for name, held in _CHILD.stores.items() if held.born < born]
-    return sum(map(_drop, old))
-
-
-@contextlib.contextmanager
-def _limited() -> Iterator[None]:
-    """Lets the data of this process be `memory` bytes more than after its start, as long as a call runs.
-
-    Not in between: what a call's arguments need when they come in can't be refused, only die of it.
-    """
-    if not _CHILD.most:
-        yield
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (_CHILD.most if hard < 0 else min(_CHILD.most, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _warm() -> int:
-    import hyve.stages  # noqa: F401 - imported here, so that only children pay for it
-    from hyve import sql
-    from hyve.tokens import count_tokens
-
-    sql.dedicate()
-    count_tokens("")  # reads the vocabulary
-    if _CHILD.memory and not _CHILD.most and sys.platform.startswith("linux"):  # others don't count all data
-        status = Path("/proc/self/status").read_text()
-        _CHILD.most = int(status.partition("VmData:")[2].split()[0]) * 1024 + _CHILD.memory
-    return os.getpid()
-
-
-def _prepare(raw: bytes) -> Prepared:
-    from hyve import stages
-    from workers import claims
-
-    began = time.perf_counter()
-    try:
-        request = DiagnosisRequest.from_bytes(raw)
-    except ValueError as error:
-        raise RecordUnusable(str(error)) from None
-    payloads = tuple(stages.Payload(payload.name, claims.text(_CHILD.claims, payload)) for payload in request.payloads)
-    decode = (time.perf_counter() - began) * 1000
-    _drop(request.request_id)
-    while len(_CHILD.stores) >= _CHILD.cap:
-        _drop(next(iter(_CHILD.stores)))
-    store, prompt = stages.prepare(
-        stages.Request(
-            question=request.question,
-            payloads=payloads,
-            budget=request.budget,
-            focus=request.focus,
-            kind=request.kind,
-            notes=request.notes,
-            redact=_CHILD.redaction[0],
-            keep_masked=_CHILD.redaction[1],
-        )
-    )
-    # The payload text is the bulk of the memory and no longer needed: the store holds the values.
-    slim = request.model_copy(update={"payloads": ()})
-    _CHILD.stores[request.request_id] = _Held(slim, store, prompt)
-    return Prepared(
-        request_id=request.request_id,
-        question=request.question,
-        messages=tuple(prompt.messages),
-        tools=tuple(prompt.tools),
-        original_tokens=prompt.original_tokens,
-        prompt_tokens=prompt.prompt_tokens,
-        deadline=request.deadline,
-        created=request.created,
-        ms={
-            **request.ms,
-            "prepare.decode": decode,
-            **{f"prepare.{name}": ms for name, ms in prompt.ms.items()},
-        },
-    )
-
-
-def _follow_up(command: StoreCommand, budget: int) -> FollowedUp:
-    from hyve import stages
-
-    held = _held(command.request_id)
-    began = time.perf_counter()
-    messages, tokens = stages.follow_up(held.store, held.prompt.messages, _decision(command), budget)
-    return FollowedUp(tuple(messages), tokens, (time.perf_counter() - began) * 1000)
-
-
-def _finish(command: StoreCommand) -> tuple[Diagnosis, str]:
-    """The answer, and the request's question. Where hop 2 gave no answer, with the rows of hop 1's query."""
-    from hyve import reply, stages
-
-    held = _held(command.request_id)
-    request, store, model = held.request, held.store, command.account.model
-
-    def rows(query: Any) -> Diagnosis:
-        return stages.rows_answer(store, query, model=model, question=request.question, focus=request.focus)
-
-    if command.kind == "rules":
-        diagnosis = stages.rules(store, request.question, request.focus, command.reason)
-    elif command.kind == "query":
-        diagnosis = rows(_decision(command))
-    else:
-        diagnosis = stages.finish(
-            store,
-            _decision(command),
-            model=model,
-            mode="query" if command.hop == 2 else "direct",
-            question=request.question,
-            focus=request.focus,
-            kind=request.kind,
-        )
-    if command.asked and (diagnosis.mode == "rules" or command.kind == "query"):  # no answer came of its rows
-        diagnosis = with_rows(diagnosis, rows(reply.Query(command.asked, None)))
-    told = (*request.notes, *((CUT,) if command.cut else ()))
-    notes = (*(note for note in told if note not in diagnosis.notes), *diagnosis.notes)
-    _drop(command.request_id)
-    return replace(diagnosis, notes=notes), request.question
-
-
-def _decision(command: StoreCommand) -> Any:
-    from hyve import reply
-
-    said = command.call
-    call = None if said is None else reply.ToolCall(said.id, said.name, said.arguments)
-    if command.kind == "query":
-        return reply.Query(command.sql, call)
-    if command.kind == "template":
-        fills = tuple(
-            reply.Fill(fill.sql, tuple(reply.FillMapping(item.column, item.path) for item in fill.mappings))
-            for fill in command.fills
-        )
-        return reply.Template(command.template, fills, call, command.text)
-    return reply.Direct(command.text)
-
-
-Verdict = Literal["ok", "missing", "unusable", "refused", "memory", "fault"]
-
-
-def _run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verdict, Any]:
-    try:
-        with _limited():
-            return "ok", function(*arguments)
-    except StoreMissing as error:
-        return "missing", str(error)
-    except RecordUnusable as error:
-        return "unusable", str(error)
-    except HyveError as error:
-        return "refused", str(error)
-    except MemoryError:
-        return "memory", f"this data needs more memory than HYVE_POOL_MEMORY allows ({_CHILD.memory:,} bytes)"
-    except Exception:
-        return "fault", traceback.format_exc(limit=8)
+class _Died(Exception):
+    """The child ended before it answered."""
 
 
 class _Slot:
-    """One child process and the lock that lets one call in at a time."""
+    """One child process, the lock that lets one call in at a time, and the door at which all who build but one wait."""
 
     def __init__(self, cap: int, claims: str, memory: int, redaction: Redaction) -> None:
         self.lock = asyncio.Lock()
-        self._settings = cap, claims, memory, redaction
-        self._executor = self._spawn()
+        self.door = asyncio.Lock()
         self.pid: int | None = None
-
-    def _spawn(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            max_workers=1,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_child,
-            initargs=self._settings,
-        )
+        self._settings = cap, claims, memory, redaction
+        self._numbers = count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._end: Callable[[], Any] = lambda: None
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
-        """One try. Raises `BrokenProcessPool` where the child died, `TimeoutError` where it overran."""
-        loop = asyncio.get_running_loop()
-        if self.pid is None:
-            self.pid = await loop.run_in_executor(self._executor, _warm)
-        running = loop.run_in_executor(self._executor, _run, function, arguments)
-        return await asyncio.wait_for(running, limit)
+        """One try. Raises `_Died` where the child died, `TimeoutError` where it overran."""
+        writer = self._writer
+        if writer is None:
+            writer = await self._start()
+        elif self._reading is None or self._reading.done():
+            raise _Died
+        number = next(self._numbers)
+        async with asyncio.timeout(limit):
+            answer = self._answer(number)
+            try:
+                writer.write(packed(number, function, arguments))
+                return await answer
+            finally:
+                self._waiting.pop(number, None)
 
-    def respawn(self) -> None:
-        self.close()
-        self._executor = self._spawn()
+    def _answer(self, number: int) -> asyncio.Future[Any]:
+        self._waiting[number] = answer = asyncio.get_running_loop().create_future()
+        return answer
+
+    async def _start(self) -> asyncio.StreamWriter:
+        """Starts the child and waits until it has imported what it needs."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = multiprocessing.get_context("spawn").Process(
+                target=stores.serve, args=(theirs, *self._settings), daemon=True
+            )
+            process.start()
+        # Also where nobody closes the pool: children ignore the SIGTERM that `multiprocessing` would end them by.
+        self._end = weakref.finalize(self, _kill, process)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=_BUFFER)
+        self._waiting = {}
+        ready = self._answer(0)
+        self._reading = asyncio.create_task(_read(reader, self._waiting))
+        self._writer = writer
+        try:
+            await ready
+        except BaseException:
+            self.close()
+            raise
+        self.pid = process.pid
+        return writer
 
     def close(self) -> None:
-        pid, self.pid = self.pid, None
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """Ends the child at once; the next call starts another."""
+        writer, self._writer, self.pid = self._writer, None, None
+        self._end()
+        if writer is not None:
+            with contextlib.suppress(RuntimeError):  # its loop may have ended
+                writer.close()
+
+
+_BUFFER = 1 << 20
+
+
+async def _read(reader: asyncio.StreamReader, waiting: dict[int, asyncio.Future[Any]]) -> None:
+    """Hands out a child's answers until it ends."""
+    try:
+        while True:
+            size = int.from_bytes(await reader.readexactly(HEAD), "big")
+            number, value = pickle.loads(await reader.readexactly(size))
+            answer = waiting.get(number)
+            if answer is not None and not answer.done():
+                answer.set_result(value)
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    finally:
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(_Died())
+
+
+def _kill(process: BaseProcess) -> None:
+    with contextlib.suppress(ProcessLookupError, ValueError):
+        process.kill()
+
+
+_OPEN = nullcontext()
 
 
 class StorePool:
-    """N processes that hold request stores. `on_respawn` is called for each one that is started again.
+    """N processes that hold request stores. `on_respawn` is called for each one that is started again, `on_spent` with
+    the name of each call that ended ("prepare", "finish", ...) and the processor's seconds that it took.
 
     `claims` is where data too large for a record lies (see `workers.claims`), `memory` the bytes that each process may
     hold beyond what it needs to start (0: no limit), `redaction` what models see masked, and answers too.
@@ -353,12 +166,14 @@ class StorePool:
         stores: int,
         on_respawn: Callable[[], None] | None = None,
         *,
+        on_spent: Callable[[str, float], None] = lambda _call, _seconds: None,
         claims: str = "",
         memory: int = 0,
         redaction: Redaction = (("secrets",), ()),
     ) -> None:
         self._slots = tuple(_Slot(stores, claims, memory, redaction) for _ in range(size))
         self._on_respawn = on_respawn
+        self._on_spent = on_spent
         self.waiting = 0
 
     @property
@@ -376,44 +191,54 @@ class StorePool:
 
         async def start(slot: _Slot) -> None:
             async with slot.lock:
-                await self._guarded(slot, _warm, (), 120.0)
+                await self._guarded(slot, os.getpid, (), 120.0)
 
         await asyncio.gather(*(start(slot) for slot in self._slots))
 
     async def prepare(self, request_id: str, raw: bytes, limit: float) -> Prepared:
         """Builds the store of the request record `raw` and its first prompt, or raises `HyveError`."""
-        prepared: Prepared = await self._call(self.slot_of(request_id), _prepare, (raw,), limit)
+        slot = self._slot(request_id)
+        prepared: Prepared = await self._call(slot, stores.prepare, (raw,), limit, slot.door)
         return prepared
 
     async def follow_up(self, command: StoreCommand, budget: int, limit: float) -> FollowedUp:
         """Runs the model's query and makes the second prompt."""
-        done: FollowedUp = await self._call(self.slot_of(command.request_id), _follow_up, (command, budget), limit)
+        done: FollowedUp = await self._call(self._slot(command.request_id), stores.follow_up, (command, budget), limit)
         return done
 
     async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
         """The answer that `command` leads to, and the request's question."""
-        done: tuple[Diagnosis, str] = await self._call(self.slot_of(command.request_id), _finish, (command,), limit)
+        done: tuple[Diagnosis, str] = await self._call(self._slot(command.request_id), stores.finish, (command,), limit)
         return done
 
     async def drop(self, request_id: str) -> bool:
         """Closes the request's store; False where there was none."""
-        return bool(await self._call(self.slot_of(request_id), _drop, (request_id,), 30.0))
+        return bool(await self._call(self._slot(request_id), stores.drop, (request_id,), 30.0))
 
     async def expire(self, age: float) -> int:
         """Closes the stores that are older than `age` seconds, in every process that is up; their number."""
-        up = [index for index, slot in enumerate(self._slots) if slot.pid is not None]
-        return sum(await asyncio.gather(*(self._call(index, _expire, (age,), 30.0) for index in up)))
+        up = [slot for slot in self._slots if slot.pid is not None]
+        return sum(await asyncio.gather(*(self._call(slot, stores.expire, (age,), 30.0) for slot in up)))
 
     def close(self) -> None:
         """Ends every process at once."""
         for slot in self._slots:
             slot.close()
 
-    async def _call(self, index: int, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
-        slot = self._slots[index]
+    def _slot(self, request_id: str) -> _Slot:
+        return self._slots[self.slot_of(request_id)]
+
+    async def _call(
+        self,
+        slot: _Slot,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        limit: float,
+        door: AbstractAsyncContextManager[None] = _OPEN,
+    ) -> Any:
         self.waiting += 1
         try:
-            async with slot.lock:
+            async with door, slot.lock:
                 verdict, value = await self._guarded(slot, function, arguments, limit)
         finally:
             self.waiting -= 1
@@ -432,17 +257,18 @@ class StorePool:
     ) -> tuple[Verdict, Any]:
         for last in (False, True):
             try:
-                answer: tuple[Verdict, Any] = await slot.call(function, arguments, limit)
-                if answer[0] == "memory":  # nobody knows what else in that process went without
+                verdict, value, spent = await slot.call(function, arguments, limit)
+                self._on_spent(function.__name__, spent)
+                if verdict == "memory":  # nobody knows what else in that process went without
                     self._respawn(slot)
-                    raise HyveError(answer[1])
-                return answer
+                    raise HyveError(value)
+                return verdict, value
             except TimeoutError:
                 self._respawn(slot)
                 raise StoreOverran(
                     f"the store took over {limit:g} s and was stopped: send less data or raise the limit"
                 ) from None
-            except BrokenProcessPool:
+            except _Died:
                 self._respawn(slot)
                 if last:
                     raise StoreDied(
@@ -451,6 +277,18 @@ class StorePool:
         raise AssertionError("unreachable")
 
     def _respawn(self, slot: _Slot) -> None:
-        slot.respawn()
+        slot.close()
         if self._on_respawn is not None:
             self._on_respawn()
+
+
+__all__ = [
+    "FollowedUp",
+    "Prepared",
+    "RecordUnusable",
+    "StoreDied",
+    "StoreFault",
+    "StoreMissing",
+    "StoreOverran",
+    "StorePool",
+]

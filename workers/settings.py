@@ -88,7 +88,7 @@ class Settings(BaseSettings):
     )
 
     pool_size: int = Field(default=2, ge=1, le=256, description="Processes that hold request stores.")
-    pool_stores: int = Field(default=8, ge=1, le=10_000, description="Stores that one process keeps.")
+    pool_stores: int = Field(default=64, ge=1, le=10_000, description="Stores that one process keeps.")
     pool_memory: int = Field(default=4 << 30, ge=0, description="Bytes that one process may hold (Linux); 0: no limit.")
     pool_ttl: float = Field(default=900.0, gt=0, description="Seconds after which a store without an answer is closed.")
     prepare_timeout: float = Field(default=120.0, gt=0, description="Longest that building one store may take.")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 import pytest_asyncio
@@ -149,6 +149,18 @@ async def test_the_least_recently_used_store_gives_way(pool: StorePool) -> None:
     assert (await pool.finish(command("r1", "rules"), 30))[1] == "how many rows?"
 
 
+async def test_the_processors_time_of_each_call_is_told() -> None:
+    spent: list[tuple[str, float]] = []
+    pool = StorePool(size=1, stores=2, on_spent=lambda call, seconds: spent.append((call, seconds)))
+    try:
+        await pool.prepare("r1", raw("r1"), 60)
+        await pool.finish(command("r1", "rules"), 30)
+    finally:
+        pool.close()
+    assert [call for call, _ in spent] == ["prepare", "finish"]
+    assert all(0 < seconds < 30 for _, seconds in spent)
+
+
 async def test_a_store_is_closed_with_its_answer(pool: StorePool) -> None:
     await pool.prepare("r1", raw("r1"), 60)
     await pool.finish(command("r1", "rules"), 30)
@@ -200,6 +212,62 @@ async def test_a_process_that_is_killed_is_replaced_and_the_call_repeated() -> N
         assert (await running).request_id == "r1"
         assert pool.pids != (first,)
         assert respawned == [1]
+    finally:
+        pool.close()
+
+
+async def test_a_process_that_died_between_two_calls_is_replaced() -> None:
+    pool = StorePool(size=1, stores=2)
+    try:
+        await pool.prepare("r1", raw("r1"), 60)
+        (first,) = pool.pids
+        os.kill(first, signal.SIGKILL)
+        _wait_for_the_end_of([first])
+        with pytest.raises(StoreMissing):
+            await pool.finish(command("r1", "rules"), 30)
+        assert pool.pids != (first,)
+    finally:
+        pool.close()
+
+
+async def test_what_was_begun_ends_before_more_is_begun(pool: StorePool) -> None:
+    await pool.prepare("r0", raw("r0"), 60)
+    ended: list[str] = []
+
+    async def noted(name: str, call: Awaitable[object]) -> None:
+        await call
+        ended.append(name)
+
+    building = [noted(f"r{i}", pool.prepare(f"r{i}", raw(f"r{i}"), 60)) for i in range(1, 5)]
+    tasks = [asyncio.create_task(one) for one in building]
+    await asyncio.sleep(0)  # all four have asked
+    tasks.append(asyncio.create_task(noted("answer", pool.finish(command("r0", "rules"), 30))))
+    assert pool.waiting == 4
+    await asyncio.gather(*tasks)
+    assert ended == ["r1", "answer", "r2", "r3", "r4"]
+    assert pool.waiting == 0
+
+
+async def test_the_answer_of_a_call_that_was_given_up_is_nobody_elses(pool: StorePool) -> None:
+    await pool.warm()
+    (before,) = pool.pids
+    given_up = asyncio.create_task(pool.prepare("r1", raw("r1", rows=5_000), 60))
+    await asyncio.sleep(0.02)
+    given_up.cancel()
+    assert (await pool.prepare("r2", raw("r2"), 60)).request_id == "r2"
+    assert pool.pids == (before,)
+    assert await pool.drop("r1") is True, "it was run to its end"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says what a process's data takes")
+async def test_stores_that_fill_half_of_the_memory_give_way_to_a_new_one() -> None:
+    pool = StorePool(size=1, stores=4, memory=256 << 20)
+    try:
+        await pool.prepare("large", raw("large", 200_000), 120)
+        await pool.prepare("r1", raw("r1"), 60)
+        await pool.prepare("r2", raw("r2"), 60)
+        assert await pool.drop("large") is False
+        assert await pool.drop("r2") is True
     finally:
         pool.close()
 
@@ -265,6 +333,10 @@ def test_children_end_with_a_parent_that_was_killed() -> None:
     finally:
         parent.kill()
         parent.wait()
+    _wait_for_the_end_of(pids)
+
+
+def _wait_for_the_end_of(pids: list[int]) -> None:
     end = time.monotonic() + 10
     while time.monotonic() < end and any(_runs(pid) for pid in pids):
         time.sleep(0.05)

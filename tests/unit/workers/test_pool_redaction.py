@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from schemas import DiagnosisRequest, Payload, Position, StoreCommand
-from workers import pool
+from workers import stores
 
 SECRETS = [f"pw-{i}x-Secret" for i in range(3)]
 ROWS = [{"user": f"u{i}", "password": SECRETS[i % 3], "ms": i} for i in range(300)]
@@ -17,24 +17,24 @@ WHERE = Position(topic="hyve.requests", partition=0, offset=0)
 
 @pytest.fixture(autouse=True)
 def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pool, "_CHILD", pool._Child())
+    monkeypatch.setattr(stores, "_CHILD", stores._Child())
     yield
-    pool._drop("r1")
+    stores.drop("r1")
 
 
-def prepared(redaction: pool.Redaction = (("secrets",), ())) -> pool.Prepared:
-    pool._CHILD.redaction = redaction
+def prepared(redaction: stores.Redaction = (("secrets",), ())) -> stores.Prepared:
+    stores._CHILD.redaction = redaction
     request = DiagnosisRequest(
         request_id="r1",
         question=f"why does {SECRETS[0]} fail?",
         payloads=(Payload(name="logins.json", text=json.dumps(ROWS)),),
         budget=1500,
     )
-    return pool._prepare(request.to_bytes())
+    return stores.prepare(request.to_bytes())
 
 
 def placeholder() -> str:
-    held = pool._held("r1")
+    held = stores._held("r1")
     return str(held.store.masked.redactor.mask_value(SECRETS[0], "password"))
 
 
@@ -47,7 +47,7 @@ def test_prompts_hold_no_secret_and_answers_do() -> None:
     assert not [secret for secret in SECRETS if secret in first]
     shown = placeholder()
     sql = f"SELECT password, count(*) AS n FROM records WHERE password = '{shown}' GROUP BY ALL"
-    second = json.dumps(pool._follow_up(command("query", sql=sql), 2000).messages)
+    second = json.dumps(stores.follow_up(command("query", sql=sql), 2000).messages)
     assert not [secret for secret in SECRETS if secret in second]
     assert f"{shown}|100" in second
     answer = {
@@ -55,7 +55,7 @@ def test_prompts_hold_no_secret_and_answers_do() -> None:
         "summary": f"{shown} fails",
         "root_causes": [{"entity": shown, "summary": "x", "confidence": 0.9, "evidence": [sql]}],
     }
-    found, _ = pool._finish(command("direct", hop=2, text=json.dumps(answer)))
+    found, _ = stores.finish(command("direct", hop=2, text=json.dumps(answer)))
     assert found.summary == f"{SECRETS[0]} fails"
     assert found.evidence[0].rows == ((SECRETS[0], 100),)
 
@@ -63,7 +63,7 @@ def test_prompts_hold_no_secret_and_answers_do() -> None:
 def test_a_store_that_is_built_again_knows_its_placeholders() -> None:
     """The model's answer may come after the store was lost: the placeholders of its prompt still mean the same."""
     before, shown = prepared().messages, placeholder()
-    pool._drop("r1")
+    stores.drop("r1")
     assert prepared().messages == before
     assert placeholder() == shown
 
@@ -72,5 +72,5 @@ def test_redaction_is_a_setting() -> None:
     assert SECRETS[0] in json.dumps(prepared(((), ())).messages)
     prepared((("secrets",), ("password",)))
     shown = placeholder()
-    found, _ = pool._finish(command("direct", text=shown))
+    found, _ = stores.finish(command("direct", text=shown))
     assert found.summary == shown
