@@ -166,15 +166,17 @@ async def deliver_or_bury(send: Send, out: Iterable[Outgoing], record: Incoming,
             await send([dead_letter(replace(record, value=b""), stage, without)])
 
 
-def make_app(settings: Settings, kind: str, *, buffer: int, web: bool = False) -> faust.App:
+def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] = (), web: bool = False) -> faust.App:
     """The Faust application of one kind of worker; its consumer group is `<prefix>-<kind>`.
 
-    `buffer` bounds the records that are fetched ahead; below its agents' limits it slows them.
+    `buffer` bounds the records that are fetched ahead; below its agents' limits it slows them. Topics that come `last`
+    (full names) wait for the others: see `streams.commits`.
     """
     ours = frozenset(settings.topic(name) for name in settings.topics()) - set(settings.raw)
     return App(
         f"{settings.topic_prefix}-{kind}",
         without_holes=ours,
+        last=frozenset(last),
         broker=[f"kafka://{server}" for server in settings.servers],
         autodiscover=False,
         datadir=tempfile.gettempdir(),
@@ -191,15 +193,15 @@ def make_app(settings: Settings, kind: str, *, buffer: int, web: bool = False) -
         broker_max_poll_interval=max(1000.0, 2 * settings.deadline, settings.batch * settings.prepare_timeout),
         broker_commit_interval=1.0,
         broker_max_poll_records=buffer,
-        stream_buffer_maxsize=buffer,
+        stream_buffer_maxsize=2 * buffer,  # where one buffer waits, there is room for a whole poll
         consumer_max_fetch_size=MAX_FETCH,
         consumer_metadata_max_age_ms=METADATA_MS,
         producer_metadata_max_age_ms=METADATA_MS,
         consumer_auto_offset_reset="earliest",
         producer_max_request_size=MAX_REQUEST,
         producer_max_batch_size=256 << 10,
-        producer_compression_type="gzip",
-        producer_linger=0.002,
+        producer_compression_type="lz4",
+        producer_linger=0.005,
         producer_acks=-1,
         worker_redirect_stdouts=False,
         web_enabled=web,
@@ -211,19 +213,22 @@ def make_app(settings: Settings, kind: str, *, buffer: int, web: bool = False) -
 
 def sender(app: faust.App, settings: Settings) -> Send:
     """A coroutine function that returns once every record is delivered, however often it has to try."""
-    topics = {name: app.topic(settings.topic(name), value_type=bytes) for name in settings.topics()}
+    topics = {name: settings.topic(name) for name in settings.topics()}
 
     async def deliver(records: Sequence[Outgoing]) -> list[Outgoing]:
         """Those that were not delivered."""
+        # Straight to the producer: `Topic.send` takes as long again.
+        producer = await app.maybe_start_producer()
         waiting: list[Awaitable[Any]] = []
         for record in records:
             waiting.append(
-                await topics[record.topic].send(
-                    key=record.key,
-                    value=record.value,
-                    partition=record.partition,
-                    timestamp=None if record.timestamp is None else record.timestamp / 1000,
-                    headers=record.headers or None,
+                await producer.send(
+                    topics[record.topic],
+                    record.key,
+                    record.value,
+                    record.partition,
+                    None if record.timestamp is None else record.timestamp / 1000,
+                    record.headers or None,
                 )
             )
         done = await asyncio.gather(*waiting, return_exceptions=True)
@@ -239,7 +244,7 @@ def sender(app: faust.App, settings: Settings) -> Send:
                     record = replace(record, timestamp=None)
                 failed.append(record)
             else:
-                metrics.RECORDS_OUT.labels(settings.topic(record.topic)).inc()
+                metrics.RECORDS_OUT.labels(topics[record.topic]).inc()
         if any(isinstance(outcome, InvalidTimestampError) for outcome in done) and len(records) > 1:
             # One such record takes the others of its batch with it: each for itself.
             return [left for record in failed for left in await deliver([record])]
@@ -255,8 +260,9 @@ def sender(app: faust.App, settings: Settings) -> Send:
                 cause = error if isinstance(error, KafkaError) else error.__cause__
                 if isinstance(cause, MessageSizeTooLargeError | RecordListTooLargeError):
                     largest = max(left, key=lambda record: len(record.value))
-                    name = settings.topic(largest.topic)
-                    raise Undeliverable(f"{len(largest.value)} bytes are too many for {name}") from None
+                    raise Undeliverable(
+                        f"{len(largest.value)} bytes are too many for {topics[largest.topic]}"
+                    ) from None
                 log.warning("%d records not sent, trying again: %r", len(left), error)
             if left:
                 await asyncio.sleep(pause)

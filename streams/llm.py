@@ -45,7 +45,8 @@ class LlmStage:
         except ValueError as error:
             raise Poison(str(error)) from None
         command = await self._command(prompt)
-        log.info("llm: %s: hop %d: %s", prompt.request_id, prompt.hop, command.reason or command.kind)
+        level = logging.INFO if command.reason else logging.DEBUG
+        log.log(level, "llm: %s: hop %d: %s", prompt.request_id, prompt.hop, command.reason or command.kind)
         return [Outgoing.of("queries", prompt.request_id, command, prompt.request.partition)]
 
     async def _command(self, prompt: PromptReady) -> StoreCommand:

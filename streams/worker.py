@@ -71,7 +71,7 @@ def _intake(settings: Settings) -> faust.App:
 
 
 def _store(settings: Settings) -> faust.App:
-    app = make_app(settings, "store", buffer=settings.batch)
+    app = make_app(settings, "store", buffer=settings.batch, last=[settings.topic("requests")])
     send = sender(app, settings)
     pool = StorePool(
         settings.pool_size,

@@ -8,6 +8,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,15 +60,17 @@ async def test_cancellation_is_not_swallowed() -> None:
         await attempt(process, RECORD, "intake")
 
 
-class Topic:
-    """A topic whose sends end as `script` says: None is delivered, an exception comes from the delivery."""
+class Producer:
+    """A producer whose sends end as `script` says: None is delivered, an exception comes from the delivery."""
 
     def __init__(self, script: list[Exception | None]) -> None:
         self.script = script
         self.delivered: list[bytes] = []
         self.tries = 0
 
-    async def send(self, *, key: bytes, value: bytes, **_: Any) -> Any:
+    async def send(
+        self, topic: str, key: bytes, value: bytes, partition: int | None, timestamp: float | None, headers: Any
+    ) -> Any:
         self.tries += 1
         outcome = self.script.pop(0) if self.script else None
 
@@ -80,36 +83,41 @@ class Topic:
 
 
 class App:
-    def __init__(self, topic: Topic) -> None:
-        self._topic = topic
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
 
-    def topic(self, *names: str, value_type: type) -> Topic:
-        return self._topic
+    async def maybe_start_producer(self) -> Producer:
+        return self._producer
+
+    def topic(self, *names: str, value_type: type) -> tuple[str, ...]:
+        return names
 
 
 async def test_what_was_not_delivered_is_sent_again_and_nothing_else() -> None:
-    topic = Topic([None, KafkaConnectionError("gone"), None])
-    await sender(App(topic), load())([Outgoing("results", b"k", value) for value in (b"1", b"2", b"3")])
-    assert sorted(topic.delivered) == [b"1", b"2", b"3"]
-    assert topic.tries == 4
+    producer = Producer([None, KafkaConnectionError("gone"), None])
+    await sender(App(producer), load())([Outgoing("results", b"k", value) for value in (b"1", b"2", b"3")])
+    assert sorted(producer.delivered) == [b"1", b"2", b"3"]
+    assert producer.tries == 4
 
 
 async def test_a_time_that_kafka_refuses_costs_neither_the_record_nor_its_neighbours_their_times() -> None:
     """A broker refuses a whole batch for one timestamp: its bounds, an hour ahead by default, are its own setting."""
     times: list[tuple[bytes, float | None]] = []
 
-    class Strict(Topic):
-        async def send(self, *, value: bytes, timestamp: float | None = None, **rest: Any) -> Any:
+    class Strict(Producer):
+        async def send(
+            self, topic: str, key: bytes, value: bytes, partition: int | None, timestamp: float | None, headers: Any
+        ) -> Any:
             in_batch = self.tries < 3  # the three that are sent together
             refused = in_batch or (value == b"late" and timestamp is not None)
             self.script = [InvalidTimestampError("bounds") if refused else None]
             if not refused:
                 times.append((value, timestamp))
-            return await super().send(value=value, **rest)
+            return await super().send(topic, key, value, partition, timestamp, headers)
 
-    topic = Strict([])
+    producer = Strict([])
     records = [Outgoing("telemetry", b"k", value, timestamp=5000) for value in (b"1", b"late", b"3")]
-    await sender(App(topic), load())(records)
+    await sender(App(producer), load())(records)
     assert sorted(times) == [(b"1", 5.0), (b"3", 5.0), (b"late", None)]
 
 
@@ -126,7 +134,7 @@ async def test_a_record_that_is_too_large_for_a_dead_letter_too_leaves_one_witho
                 raise Undeliverable("5 bytes are too many for hyve.results")
             sent.append(record.value)
 
-    registry = Registry(Topic([]))
+    registry = Registry(Producer([]))
     serve(registry, load(), ["hyve.raw"], "x", process, send, 4)
     running = asyncio.create_task(registry.function(Stream(events)))
     await until(lambda: events[0].message.refcount == 0)
@@ -137,9 +145,9 @@ async def test_a_record_that_is_too_large_for_a_dead_letter_too_leaves_one_witho
 
 
 async def test_a_record_that_is_too_large_is_not_tried_for_ever() -> None:
-    topic = Topic([MessageSizeTooLargeError("big")])
+    producer = Producer([MessageSizeTooLargeError("big")])
     with pytest.raises(Undeliverable, match=r"3 bytes are too many for hyve\.results"):
-        await sender(App(topic), load())([Outgoing("results", b"k", b"big")])
+        await sender(App(producer), load())([Outgoing("results", b"k", b"big")])
 
 
 class Message:
@@ -193,7 +201,7 @@ def _agent(process: Any, sent: list[bytes], limit: int = 4) -> Any:
     async def send(records: Any) -> None:
         sent.extend(record.value for record in records)
 
-    app = Registry(Topic([]))
+    app = Registry(Producer([]))
     serve(app, load(), ["hyve.raw"], "x", process, send, limit)
     return app.function
 
@@ -364,12 +372,52 @@ def test_topics_of_others_may_have_holes() -> None:
     assert Offsets([6, 7], 5, 5)._new_offset(RAW) == 8
 
 
+class Polled(commits.Consumer):
+    """A consumer of one agent for each of two topics; what is asked of its thread is kept."""
+
+    def __init__(self, waiting: int) -> None:
+        self._last = frozenset({"hyve.requests"})
+        self._thread = self
+        queues = {"hyve.requests": waiting, "hyve.queries": 32}
+        names = {name: [SimpleNamespace(queue=Queue(size))] for name, size in queues.items()}
+        self.app = SimpleNamespace(topics=SimpleNamespace(_topic_name_index=names))
+        self.asked: list[tuple[set[TP], float]] = []
+
+    async def getmany(self, active: set[TP], timeout: float) -> dict[TP, Any]:  # noqa: ASYNC109 - Faust's signature
+        self.asked.append((active, timeout))
+        return {}
+
+
+class Queue:
+    maxsize = 32
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def qsize(self) -> int:
+        return self._size
+
+
+@pytest.mark.parametrize(("waiting", "read"), [(0, True), (16, True), (17, False), (32, False)])
+async def test_requests_are_not_read_on_while_many_wait_but_queries_are(waiting: int, read: bool) -> None:
+    """A backlog of requests must not stand before the commands that end those which were begun."""
+    requests, queries = {TP("hyve.requests", 0), TP("hyve.requests", 1)}, {TP("hyve.queries", 0)}
+    consumer = Polled(waiting)
+    await consumer._getmany(requests | queries, 1.0)
+    await consumer._getmany(set(requests), 1.0)  # nothing else to read
+    (first, seconds), alone = consumer.asked
+    assert first == (requests | queries if read else queries)
+    assert seconds == (1.0 if read else commits.LOOK)
+    assert alone == (requests, 1.0)
+
+
 async def test_the_application_has_that_consumer() -> None:
-    app = app_module.make_app(load(raw_topics="hyve.requests"), "store", buffer=16)
+    app = app_module.make_app(load(raw_topics="hyve.requests"), "store", buffer=16, last=["hyve.queries"])
     consumer = app._new_consumer()
     assert isinstance(consumer, commits.Consumer)
     assert "hyve.queries" in consumer._without_holes
     assert "hyve.requests" not in consumer._without_holes
+    assert consumer._last == {"hyve.queries"}
 
 
 def test_limits_leave_room_for_the_largest_record() -> None:
