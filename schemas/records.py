@@ -2,7 +2,8 @@
 
 Rules:
 - Readers accept what they don't know: unknown fields survive reading and writing again, so that an older
-  worker can pass a newer record on. `version` counts up where a field changes its meaning.
+  worker can pass a newer record on. `version` counts up where a contract changes in more than optional fields; what a
+  reader does with other versions, and how to make one, is said in `schemas.contracts`.
 - `to_bytes` always yields UTF-8 JSON: half surrogates (legal in JSON text that a model or a log wrote,
   not in UTF-8) become "?", and numbers that JSON lacks become null. `from_bytes` raises `ValueError` on
   anything else.
@@ -18,6 +19,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError
+
+from schemas import contracts
+from schemas.contracts import at_version
 
 Kind = Literal["diagnosis", "answer"]
 Mode = Literal["direct", "template", "query", "rules"]
@@ -35,7 +39,7 @@ class _Part(BaseModel):
 class Record(_Part):
     """Base of every record that stands alone on a topic."""
 
-    version: int = Field(default=1, description="Version of this record's contract.")
+    version: int = at_version(1)
 
     def to_bytes(self) -> bytes:
         """The record as UTF-8 JSON. A version of 1 is left out: it is what a record without one has."""
@@ -47,14 +51,42 @@ class Record(_Part):
             return json.dumps(value, ensure_ascii=False).encode("utf-8")
 
     @classmethod
+    def contract(cls) -> int:
+        """The version that this class is."""
+        return int(cls.model_fields["version"].default)
+
+    @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The record that `data` holds. Raises `ValueError` naming the field that doesn't fit."""
+        """The record that `data` holds, of this version, one before or the next (see `schemas.contracts`).
+
+        Raises `ValueError` naming the field that doesn't fit, or the version.
+        """
+        current = cls.contract()
+        fields: Any = None
         try:
-            return cls.model_validate_json(data)
+            record = cls.model_validate_json(data)
+            version = record.version if "version" in record.model_fields_set else 1
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(step) for step in first["loc"]) or "the record"
-            raise ValueError(f"not a {cls.__name__}: {where}: {first['msg']}") from None
+            fields = contracts.parsed(data)
+            version = contracts.version_of(fields, current)
+            if version in (current, current + 1):
+                raise ValueError(cls._failure(error, version)) from None
+        if version > current + 1:
+            raise ValueError(contracts.too_new(cls.__name__, version, current))
+        if version >= current:
+            return record
+        fields = contracts.parsed(data) if fields is None else fields
+        try:
+            return cls.model_validate(contracts.upgraded(cls.__name__, fields, version, current))
+        except ValidationError as error:
+            raise ValueError(cls._failure(error, version)) from None
+
+    @classmethod
+    def _failure(cls, error: ValidationError, version: int) -> str:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the record"
+        told = "" if version == cls.contract() else f" (it is of version {version})"
+        return f"not a {cls.__name__}: {where}: {first['msg']}{told}"
 
 
 def _clean(value: Any) -> Any:
