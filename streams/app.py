@@ -190,7 +190,7 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         broker_rebalance_timeout=settings.rebalance_timeout,
         broker_request_timeout=max(90.0, settings.session_timeout + 10),
         # Faust stops polling while its buffer is full; the group must wait for the longest work.
-        broker_max_poll_interval=max(1000.0, 2 * settings.deadline, settings.batch * settings.prepare_timeout),
+        broker_max_poll_interval=settings.record_limit,
         broker_commit_interval=1.0,
         broker_max_poll_records=buffer,
         stream_buffer_maxsize=2 * buffer,  # where one buffer waits, there is room for a whole poll

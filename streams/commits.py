@@ -16,13 +16,15 @@ Rule: of the topics that come `last`, no more is taken while half of its agent's
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
 import faust
 from faust.transport.drivers import aiokafka
 from faust.types import TP
+
+from streams import metrics
 
 LOOK = 0.1
 """Seconds after which a topic that was left out is looked at again."""
@@ -58,6 +60,12 @@ class Consumer(aiokafka.Consumer):
         async for tp, message in super().getmany(timeout):
             self._first.setdefault(tp, message.offset)
             yield tp, message
+
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
+        did: bool = await super()._commit_offsets(offsets, start_new_transaction)
+        if did:
+            metrics.COMMITS.inc()
+        return did
 
     def _new_offset(self, tp: TP) -> int | None:
         acked = self._acked[tp]

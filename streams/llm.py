@@ -35,8 +35,7 @@ class LlmStage:
 
     def __init__(self, settings: Settings, model: Model | None) -> None:
         self._model = model
-        # Each model waits for its turn and then for its answer, the fallback after the first one.
-        self._patience = 2 * settings.llm_timeout * (2 if settings.llm_fallback_model else 1)
+        self._patience = settings.llm_patience
 
     async def process(self, record: Incoming) -> Sequence[Outgoing]:
         """Asks the model once. `Poison` only where the record is no prompt."""

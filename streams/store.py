@@ -39,6 +39,9 @@ log = logging.getLogger("hyve")
 
 T = TypeVar("T")
 
+_PATIENCE: Final = 120.0
+"""Seconds in which a request's record is asked for again."""
+
 ASKED: Final = 1
 FOLLOWED: Final = 2
 DONE: Final = 3
@@ -286,9 +289,24 @@ class StoreStage:
                 return await call()
             except StoreMissing:
                 log.info("store: %s: building the store again", command.request_id)
-                raw = await asyncio.to_thread(self._read, command.request)
+                raw = await self._record(command.request)
                 await self._pool.prepare(command.request_id, raw, self._settings.prepare_timeout)
         return await call()
+
+    async def _record(self, position: Position) -> bytes:
+        """The request's record, with patience: while Kafka is away, no result could be delivered either."""
+        end = time.monotonic() + _PATIENCE
+        pause = 0.5
+        while True:
+            try:
+                return await asyncio.to_thread(self._read, position)
+            except HyveError as error:
+                gone = isinstance(error, kafka.RecordGone) and not isinstance(error, kafka.RecordLate)
+                if gone or time.monotonic() > end:
+                    raise
+                log.warning("store: %s; trying again", error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 10.0)
 
 
 def _last_line(error: BaseException) -> str:

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from typing import Any, Literal
 
 import faust
@@ -23,6 +24,7 @@ from streams.alerts import mount
 from streams.answered import Answered
 from streams.app import make_app, sender, serve
 from streams.app import run as run_app
+from streams.health import Health
 from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.store import StoreStage
@@ -44,19 +46,31 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
     kafka.create_topics(settings)
     if stop_with_stdin:
         _stop_with_stdin()
-    app = {"intake": _intake, "store": _store, "llm": _llm}[kind](settings)
-    port = metrics.serve(settings, kind)
+    health = Health(settings, kind)
+    app = {"intake": _intake, "store": _store, "llm": _llm}[kind](settings, health)
+    health.attach(app)
+    port = metrics.serve(settings, kind, health)
     sys.stderr.write(f"hyve worker {kind}: metrics on http://{settings.http_host}:{port}/metrics\n")
     sys.stderr.flush()
+    longest = max(settings.prepare_timeout, settings.llm_timeout)
+    if settings.rebalance_timeout < longest:
+        log.warning(
+            "worker: HYVE_REBALANCE_TIMEOUT (%g s) is below HYVE_PREPARE_TIMEOUT or HYVE_LLM_TIMEOUT (%g s): a record "
+            "in hand for longer is worked on twice when partitions move",
+            settings.rebalance_timeout,
+            longest,
+        )
+    _end_in_time(app, settings.drain_timeout)
     run_app(app, settings)
 
 
-def _intake(settings: Settings) -> faust.App:
+def _intake(settings: Settings, health: Health) -> faust.App:
     _check_port(settings)
     app = make_app(settings, "intake", buffer=settings.raw_batch, web=True)
-    send = sender(app, settings)
+    send = health.sending(sender(app, settings))
     mount(app, send)
-    serve(app, settings, settings.raw, "intake", Intake(settings).process, send, settings.raw_batch)
+    process = health.watched("intake", Intake(settings).process)
+    serve(app, settings, settings.raw, "intake", process, send, settings.raw_batch)
     serve_alerts(app, settings, send)
 
     async def sweep() -> None:
@@ -70,9 +84,9 @@ def _intake(settings: Settings) -> faust.App:
     return app
 
 
-def _store(settings: Settings) -> faust.App:
+def _store(settings: Settings, health: Health) -> faust.App:
     app = make_app(settings, "store", buffer=settings.batch, last=[settings.topic("requests")])
-    send = sender(app, settings)
+    send = health.sending(sender(app, settings))
     pool = StorePool(
         settings.pool_size,
         settings.pool_stores,
@@ -84,19 +98,23 @@ def _store(settings: Settings) -> faust.App:
     )
     answered = Answered(settings)
     stage = StoreStage(settings, pool, answered=answered)
-    serve(app, settings, [settings.topic("requests")], "prepare", stage.request, send, settings.batch)
-    serve(app, settings, [settings.topic("queries")], "finish", stage.command, send, settings.batch)
+    for topic, name, process in (("requests", "prepare", stage.request), ("queries", "finish", stage.command)):
+        serve(app, settings, [settings.topic(topic)], name, health.watched(name, process), send, settings.batch)
 
     async def moved(*_: Any, **__: Any) -> None:
         answered.moved()
 
     app.on_partitions_assigned.connect(moved)
     metrics.POOL_PROCESSES.set_function(lambda: len(pool.pids))
-    metrics.POOL_BUSY.set_function(lambda: pool.waiting)
+    metrics.POOL_BUSY.set_function(lambda: pool.busy)
+    metrics.POOL_WAITING.set_function(lambda: pool.waiting - pool.busy)
+    metrics.POOL_STORES.set_function(lambda: pool.held)
+    health.waits("pool", "the pool's processes are starting")
 
     async def hold() -> None:
         # A task of the application: it starts with the worker, and is cancelled after the streams have drained.
         await pool.warm()
+        health.there("pool")
         try:
             await asyncio.Event().wait()
         finally:
@@ -111,14 +129,16 @@ def _store(settings: Settings) -> faust.App:
     return app
 
 
-def _llm(settings: Settings) -> faust.App:
+def _llm(settings: Settings, health: Health) -> faust.App:
     limit = max(settings.batch, settings.llm_concurrency)
     app = make_app(settings, "llm", buffer=limit)
-    send = sender(app, settings)
+    send = health.sending(sender(app, settings))
     model = configured(settings)
     stage = LlmStage(settings, model)
-    log.info("llm: %s", "no model: the rules analyst answers" if model is None else f"model {model.name}")
-    serve(app, settings, [settings.topic("prompts")], "model", stage.process, send, limit)
+    told = "no model: the rules analyst answers" if model is None else f"model {model.name}"
+    log.info("llm: %s", told)
+    health.note(told)
+    serve(app, settings, [settings.topic("prompts")], "model", health.watched("model", stage.process), send, limit)
     return app
 
 
@@ -133,6 +153,19 @@ def _check_port(settings: Settings) -> None:
                 f"can't serve the webhook on {settings.http_host}:{settings.http_port} ({error.strerror}): "
                 "set HYVE_HTTP_HOST and HYVE_HTTP_PORT"
             ) from None
+
+
+def _end_in_time(app: faust.App, seconds: float) -> None:
+    """Ends the process when it was told to stop and has not ended `seconds` later. What was in hand is read again."""
+
+    def watch() -> None:
+        while not app.should_stop:
+            time.sleep(0.5)
+        time.sleep(seconds)
+        log.error("worker: not drained %g s after it was told to stop (HYVE_DRAIN_TIMEOUT): it ends", seconds)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="drain-watch", daemon=True).start()
 
 
 def _stop_with_stdin() -> None:

@@ -36,6 +36,10 @@ class RecordGone(HyveError):
     """The record that a position names is no longer on its topic."""
 
 
+class RecordLate(RecordGone):
+    """It did not come in time: Kafka is slow, or never had it."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """One record as it stands on Kafka. `timestamp` is epoch milliseconds."""
@@ -185,8 +189,9 @@ def partitions(settings: Settings, topic: str) -> int:
 
 
 def read_one(settings: Settings, position: Position, timeout: float = 15.0) -> bytes:
-    """The value of the record at `position`. Raises `RecordGone` where Kafka no longer has it."""
+    """The value of the record at `position`. Raises `RecordGone` where Kafka no longer has it, or `RecordLate`."""
     where = f"{position.topic}[{position.partition}] offset {position.offset}"
+    gone = f"the request record at {where} is gone: its topic's retention has passed"
     with _consumer(settings, f"reading {where}", max_partition_fetch_bytes=FETCH_BYTES, max_poll_records=1) as consumer:
         place = TopicPartition(position.topic, position.partition)
         consumer.assign([place])
@@ -197,8 +202,10 @@ def read_one(settings: Settings, position: Position, timeout: float = 15.0) -> b
                 if record.offset == position.offset:
                     return bytes(record.value)
                 if record.offset > position.offset:
-                    raise RecordGone(f"the request record at {where} is gone: its topic's retention has passed")
-    raise RecordGone(f"the request record at {where} did not come within {timeout:g} s")
+                    raise RecordGone(gone)
+        if consumer.beginning_offsets([place])[place] > position.offset:
+            raise RecordGone(gone)
+    raise RecordLate(f"the request record at {where} did not come within {timeout:g} s")
 
 
 class RangeReader:

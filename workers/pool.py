@@ -65,6 +65,7 @@ class _Slot:
         self.lock = asyncio.Lock()
         self.door = asyncio.Lock()
         self.pid: int | None = None
+        self.held = 0
         self._settings = cap, claims, memory, redaction
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -117,7 +118,7 @@ class _Slot:
 
     def close(self) -> None:
         """Ends the child at once; the next call starts another."""
-        writer, self._writer, self.pid = self._writer, None, None
+        writer, self._writer, self.pid, self.held = self._writer, None, None, 0
         self._end()
         if writer is not None:
             with contextlib.suppress(RuntimeError):  # its loop may have ended
@@ -180,6 +181,16 @@ class StorePool:
     def pids(self) -> tuple[int, ...]:
         """Processes that are up."""
         return tuple(slot.pid for slot in self._slots if slot.pid is not None)
+
+    @property
+    def busy(self) -> int:
+        """Processes that a call has for itself."""
+        return sum(slot.lock.locked() for slot in self._slots)
+
+    @property
+    def held(self) -> int:
+        """Stores that the processes held after their last calls."""
+        return sum(slot.held for slot in self._slots)
 
     def slot_of(self, request_id: str) -> int:
         """Which slot holds the request: the same in every process and run."""
@@ -257,7 +268,7 @@ class StorePool:
     ) -> tuple[Verdict, Any]:
         for last in (False, True):
             try:
-                verdict, value, spent = await slot.call(function, arguments, limit)
+                verdict, value, spent, slot.held = await slot.call(function, arguments, limit)
                 self._on_spent(function.__name__, spent)
                 if verdict == "memory":  # nobody knows what else in that process went without
                     self._respawn(slot)

@@ -2,7 +2,14 @@
 
 Rules: a bad value is one line (`HyveError`) that names the variable, never a traceback; secrets are
 masked in `repr`. The Kafka timeouts' defaults suit a real broker. On the embedded one, a group join takes
-half of the rebalance timeout, so `workers.broker` gives its workers short ones (see `EMBEDDED`).
+half of the rebalance timeout, so its workers are given short ones (see `EMBEDDED`).
+
+How the timeouts stand to each other:
+- A worker gives its partitions away when the records in hand are done, and the group waits `rebalance_timeout` for it.
+  Less than the longest work loses nothing: offsets are committed in order, and what another worker takes up again has
+  a deterministic id. But it costs the work twice, so the default is above, and a worker that is given less says so.
+- `stall_timeout` ends a worker, so it must be above the longest work; else one slow request would kill worker after
+  worker. That one is refused.
 """
 
 from __future__ import annotations
@@ -50,9 +57,22 @@ class Settings(BaseSettings):
     replication: int = Field(default=1, ge=1, le=10, description="Replicas of the topics that HYVE creates.")
     connect_timeout: float = Field(default=5.0, gt=0, le=120)
 
-    rebalance_timeout: float = Field(default=60.0, gt=0)
-    session_timeout: float = Field(default=30.0, gt=0)
+    rebalance_timeout: float = Field(
+        default=300.0, gt=0, le=3600, description="How long the group waits for a worker that ends what it has begun."
+    )
+    session_timeout: float = Field(
+        default=30.0, ge=6, le=1800, description="Silence after which a worker is out of its group; Kafka's own bounds."
+    )
     heartbeat_interval: float = Field(default=3.0, gt=0)
+    stall_timeout: float = Field(
+        default=0.0,
+        ge=0,
+        le=86_400,
+        description="Seconds with something to do and nothing done after which /healthz fails; 0: by the others.",
+    )
+    drain_timeout: float = Field(
+        default=300.0, gt=0, le=3600, description="How long SIGTERM waits for the records in hand."
+    )
     batch: int = Field(default=16, ge=1, le=1000, description="Records that one agent works on at a time.")
     raw_batch: int = Field(default=64, ge=1, le=5000, description="Raw records that the intake works on at a time.")
 
@@ -169,7 +189,34 @@ class Settings(BaseSettings):
             raise ValueError("HYVE_LLM_FALLBACK_BASE_URL is set but HYVE_LLM_FALLBACK_MODEL is not: name the model")
         if self.heartbeat_interval * 2 > self.session_timeout:
             raise ValueError("HYVE_HEARTBEAT_INTERVAL must be at most half of HYVE_SESSION_TIMEOUT")
+        if 0 < self.stall_timeout < (least := max(self.longest_work, 15.0)):
+            raise ValueError(
+                f"HYVE_STALL_TIMEOUT ({self.stall_timeout:g}) must be at least {least:g}, what one record may take by "
+                "HYVE_PREPARE_TIMEOUT, HYVE_QUERY_TIMEOUT, HYVE_COLLECT_TIMEOUT and HYVE_LLM_TIMEOUT: a worker at work "
+                "would count as dead"
+            )
         return self
+
+    @property
+    def llm_patience(self) -> float:
+        """Longest that a prompt waits for models: each for its turn and then for its answer, one after the other."""
+        return 2 * self.llm_timeout * (2 if self.llm_fallback_model else 1)
+
+    @property
+    def longest_work(self) -> float:
+        """Longest that one record may keep a worker from all others, tries included."""
+        rebuilt = 2 * (self.prepare_timeout + self.query_timeout)  # a store's process may die once in each call
+        return max(rebuilt, self.llm_patience, 3 * self.collect_timeout + 6)
+
+    @property
+    def stall_limit(self) -> float:
+        """Seconds without anything done, with something to do, after which a worker counts as dead."""
+        return self.stall_timeout or self.longest_work * 1.2
+
+    @property
+    def record_limit(self) -> float:
+        """Longest that a record may be in hand: all that was taken before it may come first."""
+        return max(1000.0, 2 * self.deadline, self.stall_limit, self.batch * self.prepare_timeout)
 
     @cached_property
     def raw(self) -> tuple[str, ...]:

@@ -302,11 +302,11 @@ def _decision(command: StoreCommand) -> Any:
     return reply.Direct(command.text)
 
 
-def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verdict, Any, float]:
-    """What came of a call, and the processor's seconds that it took."""
+def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verdict, Any, float, int]:
+    """What came of a call, the processor's seconds that it took, and how many stores this process holds now."""
     began = time.process_time()
     verdict, value = _tried(function, arguments)
-    return verdict, value, time.process_time() - began
+    return verdict, value, time.process_time() - began, len(_CHILD.stores)
 
 
 def _tried(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Verdict, Any]:

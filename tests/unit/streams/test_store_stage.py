@@ -15,7 +15,7 @@ from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetr
 from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from streams.store import StoreStage
-from workers.kafka import RecordGone
+from workers.kafka import RecordGone, RecordLate
 from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing
 from workers.settings import load
 
@@ -197,6 +197,19 @@ async def test_a_request_record_that_is_gone_fails_the_request_and_says_so() -> 
 
     done = result(await stage(Pool(), read).command(command()))
     assert (done.status, done.summary) == ("failed", "the request record is gone")
+
+
+@pytest.mark.parametrize("error", [HyveError("cannot reach a Kafka broker"), RecordLate("it did not come within 15 s")])
+async def test_a_kafka_that_is_away_for_a_while_costs_no_request_its_answer(error: HyveError) -> None:
+    pool, errors = Pool(), [error]
+
+    def read(position: Position) -> bytes:
+        if errors:
+            raise errors.pop()
+        return b"r"
+
+    assert result(await stage(pool, read).command(command())).status == "inconclusive"
+    assert (errors, pool.prepared) == ([], [b"r"])
 
 
 async def test_an_answer_that_cannot_be_used_falls_back_to_the_rules() -> None:

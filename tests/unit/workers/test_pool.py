@@ -76,6 +76,22 @@ async def test_a_store_is_built_queried_and_answers(pool: StorePool) -> None:
     assert "half was cut" in ended.notes
 
 
+async def test_what_the_pool_holds_and_does_is_counted(pool: StorePool) -> None:
+    assert (pool.busy, pool.held) == (0, 0)
+    for number, held in enumerate((1, 2, 2)):  # two at most: the third takes the place of the first
+        building = asyncio.create_task(pool.prepare(f"r{number}", raw(f"r{number}"), 60))
+        await asyncio.sleep(0)
+        assert (pool.busy, pool.waiting) == (1, 1)
+        await building
+        assert (pool.busy, pool.waiting, pool.held) == (0, 0, held)
+    await pool.finish(command("r2", "rules", reason="no model"), 30)
+    assert pool.held == 1
+    os.kill(pool.pids[0], signal.SIGKILL)
+    with pytest.raises(StoreMissing):
+        await pool.finish(command("r1", "rules", reason="no model"), 30)
+    assert pool.held == 0
+
+
 async def test_a_direct_answer_has_its_evidence_run(pool: StorePool) -> None:
     await pool.prepare("r1", raw("r1"), 60)
     answer = {

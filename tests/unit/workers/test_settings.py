@@ -76,3 +76,42 @@ def test_raw_topics_may_say_what_they_hold() -> None:
     assert settings.raw_formats == {"otlp_spans": "otlp_proto", "logs": "", "plain": "text"}
     with pytest.raises(HyveError, match="HYVE_RAW_TOPICS: 'a=avro' is not TOPIC=FORMAT"):
         load(raw_topics="a=avro")
+
+
+def test_the_defaults_of_timeouts_stand_above_the_longest_work() -> None:
+    settings = load()
+    assert settings.rebalance_timeout > settings.prepare_timeout + settings.query_timeout
+    assert settings.rebalance_timeout > settings.llm_patience
+    assert settings.longest_work == 2 * (120 + 30)
+    assert settings.stall_limit > settings.longest_work
+    assert settings.record_limit >= settings.batch * settings.prepare_timeout
+    assert settings.record_limit > settings.stall_limit
+
+
+def test_what_counts_as_dead_follows_the_longest_work() -> None:
+    assert load(llm_timeout=600).stall_limit == 1.2 * 2 * 600
+    assert load(llm_timeout=600, llm_base_url="http://m/v1", llm_model="m", llm_fallback_model="n").longest_work == 2400
+    assert load(prepare_timeout=1000).longest_work == 2060
+    assert load(stall_timeout=301).stall_limit == 301
+
+
+def test_a_limit_that_would_end_workers_at_work_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYVE_STALL_TIMEOUT", "200")
+    with pytest.raises(
+        HyveError, match=r"HYVE_STALL_TIMEOUT \(200\) must be at least 300, what one record may take by"
+    ):
+        load()
+    monkeypatch.setenv("HYVE_PREPARE_TIMEOUT", "60")
+    assert load().stall_limit == 200
+
+
+def test_a_rebalance_timeout_below_the_longest_work_costs_work_but_is_allowed() -> None:
+    """Offsets are committed in order, so nothing is lost: the embedded broker needs one of seconds."""
+    assert load(rebalance_timeout=4).rebalance_timeout == 4
+
+
+@pytest.mark.parametrize("seconds", ["5", "1801"])
+def test_a_session_timeout_that_kafka_refuses_is_refused_here(monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
+    monkeypatch.setenv("HYVE_SESSION_TIMEOUT", seconds)
+    with pytest.raises(HyveError, match="HYVE_SESSION_TIMEOUT: Input should be"):
+        load()
