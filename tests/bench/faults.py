@@ -170,7 +170,7 @@ class Run:
                 raise self._failures[0]
             self.outcome.seconds = time.monotonic() - began
         self.outcome.model = self._model.steps
-        self._count()
+        count(self._settings, self.expected, self.outcome)
         return self.outcome
 
     def _environment(self, model: str) -> dict[str, str]:
@@ -292,33 +292,34 @@ class Run:
             return lag
         return 1
 
-    def _count(self) -> None:
-        found = self.outcome
-        results: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        letters: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
-        for topic, key, value in _everything(self._settings):
-            record = json.loads(value)
-            if topic == "results":
-                results[key].append(record)
-            elif topic == "deadletters":
-                letters[key].add((record["topic"], record["partition"], record["offset"], record["error"]))
-            elif topic == "prompts":
-                found.hops[record["hop"]] += 1
-        for key in sorted(self.expected):
-            answers = results.get(key, [])
-            says = {json.dumps({k: v for k, v in each.items() if k not in ("finished", "ms")}) for each in answers}
-            found.finals += bool(answers)
-            found.dead += bool(letters.get(key)) and not answers
-            if not answers and key not in letters:
-                found.lost.append(key)
-            if answers and key in letters:
-                found.both.append(key)
-            if len(answers) > 1:
-                (found.repeated if len(says) == 1 else found.conflicting).append(key)
-            for each in answers[:1]:
-                found.statuses[f"{each['status']} by {each['mode']}"] += 1
-                if each["status"] == "failed":
-                    found.failed.append(f"{key}: {each['summary']}")
+
+def count(settings: Settings, expected: Iterable[str], found: Outcome) -> None:
+    """Reads all topics and notes in `found` what became of each expected request."""
+    results: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    letters: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for topic, key, value in _everything(settings):
+        record = json.loads(value)
+        if topic == "results":
+            results[key].append(record)
+        elif topic == "deadletters":
+            letters[key].add((record["topic"], record["partition"], record["offset"], record["error"]))
+        elif topic == "prompts":
+            found.hops[record["hop"]] += 1
+    for key in sorted(expected):
+        answers = results.get(key, [])
+        says = {json.dumps({k: v for k, v in each.items() if k not in ("finished", "ms")}) for each in answers}
+        found.finals += bool(answers)
+        found.dead += bool(letters.get(key)) and not answers
+        if not answers and key not in letters:
+            found.lost.append(key)
+        if answers and key in letters:
+            found.both.append(key)
+        if len(answers) > 1:
+            (found.repeated if len(says) == 1 else found.conflicting).append(key)
+        for each in answers[:1]:
+            found.statuses[f"{each['status']} by {each['mode']}"] += 1
+            if each["status"] == "failed":
+                found.failed.append(f"{key}: {each['summary']}")
 
 
 def _committed(admin: KafkaAdminClient, group: str) -> dict[TopicPartition, int]:
