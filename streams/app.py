@@ -187,7 +187,7 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         topic_disable_leader=True,
         broker_session_timeout=settings.session_timeout,
         broker_heartbeat_interval=settings.heartbeat_interval,
-        broker_rebalance_timeout=settings.rebalance_timeout,
+        broker_rebalance_timeout=settings.rebalance_limit,
         broker_request_timeout=max(90.0, settings.session_timeout + 10),
         # Faust stops polling while its buffer is full; the group must wait for the longest work.
         broker_max_poll_interval=settings.record_limit,

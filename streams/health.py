@@ -230,7 +230,7 @@ class Health:
             self.asks()
             try:
                 self._ask_once(reader)
-            except HyveError as error:
+            except Exception as error:  # a thread that ended would look like a Kafka that is away
                 log.debug("health: %s", error)
                 self.failed()
             time.sleep(_ASK_EVERY)
@@ -296,7 +296,7 @@ class Health:
         if self._beaten is None and now - since > settings.stall_limit:
             yield Fault("loop", "the event loop has never turned", since)
         since = now if self._moving is None else max(floor, self._moving)
-        if now - since > settings.stall_limit + settings.rebalance_timeout:
+        if now - since > settings.stall_limit + settings.rebalance_limit:
             yield Fault("assignment", "the group shares its partitions out, and does not end", since)
 
     def missing(self) -> list[Fault]:
@@ -309,7 +309,7 @@ class Health:
             moving = self._moving
             if self._assigned is None and moving is not None:
                 found.append(Fault("assignment", "no partitions are assigned yet", moving))
-            elif moving is not None and now - moving > self._settings.rebalance_timeout:
+            elif moving is not None and now - moving > self._settings.rebalance_limit:
                 found.append(Fault("assignment", "the group shares its partitions out anew", moving))
             elif not self._assigned and not self._standby:
                 found.append(Fault("assignment", "no partitions are assigned, and nobody is known to have them", now))

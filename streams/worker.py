@@ -52,13 +52,12 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
     port = metrics.serve(settings, kind, health)
     sys.stderr.write(f"hyve worker {kind}: metrics on http://{settings.http_host}:{port}/metrics\n")
     sys.stderr.flush()
-    longest = max(settings.prepare_timeout, settings.llm_timeout)
-    if settings.rebalance_timeout < longest:
+    if settings.rebalance_limit < settings.longest_call:
         log.warning(
-            "worker: HYVE_REBALANCE_TIMEOUT (%g s) is below HYVE_PREPARE_TIMEOUT or HYVE_LLM_TIMEOUT (%g s): a record "
-            "in hand for longer is worked on twice when partitions move",
-            settings.rebalance_timeout,
-            longest,
+            "worker: HYVE_REBALANCE_TIMEOUT (%g s) is below the longest call (%g s, by HYVE_PREPARE_TIMEOUT and "
+            "HYVE_LLM_TIMEOUT): a record in hand for longer is worked on twice when partitions move",
+            settings.rebalance_limit,
+            settings.longest_call,
         )
     _end_in_time(app, settings.drain_timeout)
     run_app(app, settings)

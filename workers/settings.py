@@ -5,9 +5,10 @@ masked in `repr`. The Kafka timeouts' defaults suit a real broker. On the embedd
 half of the rebalance timeout, so its workers are given short ones (see `EMBEDDED`).
 
 How the timeouts stand to each other:
-- A worker gives its partitions away when the records in hand are done, and the group waits `rebalance_timeout` for it.
-  Less than the longest work loses nothing: offsets are committed in order, and what another worker takes up again has
-  a deterministic id. But it costs the work twice, so the default is above, and a worker that is given less says so.
+- A worker gives its partitions away when the records in hand are done, and the group waits for it as long as
+  `rebalance_timeout` says. Less than the longest call loses nothing: offsets are committed in order, and what another
+  worker takes up again has a deterministic id. But it costs the work twice, so the default is above, and a worker that
+  is given less says so. Much more would let one that hangs hold up its whole group.
 - `stall_timeout` ends a worker, so it must be above the longest work; else one slow request would kill worker after
   worker. That one is refused.
 """
@@ -58,7 +59,10 @@ class Settings(BaseSettings):
     connect_timeout: float = Field(default=5.0, gt=0, le=120)
 
     rebalance_timeout: float = Field(
-        default=300.0, gt=0, le=3600, description="How long the group waits for a worker that ends what it has begun."
+        default=0.0,
+        ge=0,
+        le=3600,
+        description="How long the group waits for a worker that ends what it has begun; 0: for the longest call.",
     )
     session_timeout: float = Field(
         default=30.0, ge=6, le=1800, description="Silence after which a worker is out of its group; Kafka's own bounds."
@@ -201,6 +205,16 @@ class Settings(BaseSettings):
     def llm_patience(self) -> float:
         """Longest that a prompt waits for models: each for its turn and then for its answer, one after the other."""
         return 2 * self.llm_timeout * (2 if self.llm_fallback_model else 1)
+
+    @property
+    def longest_call(self) -> float:
+        """Longest that one record may be worked on, once its turn has come."""
+        return max(self.prepare_timeout, self.query_timeout, self.llm_patience)
+
+    @property
+    def rebalance_limit(self) -> float:
+        """How long the group waits for a worker before it shares its partitions out without it."""
+        return self.rebalance_timeout or self.longest_call * 1.2
 
     @property
     def longest_work(self) -> float:

@@ -278,7 +278,7 @@ def test_a_standby_is_ready_once_others_are_known_to_have_all_partitions() -> No
 def test_a_rebalance_makes_nobody_unready_unless_it_does_not_end() -> None:
     worker = Worker().assigned()
     worker.health.revoked()
-    worker.goes(worker.settings.rebalance_timeout)
+    worker.goes(worker.settings.rebalance_limit // 5 * 5)
     assert (worker.missing(), worker.wrong()) == ([], [])
     worker.goes(5)
     assert (worker.missing(), worker.wrong()) == (["assignment"], [])

@@ -80,8 +80,8 @@ def test_raw_topics_may_say_what_they_hold() -> None:
 
 def test_the_defaults_of_timeouts_stand_above_the_longest_work() -> None:
     settings = load()
-    assert settings.rebalance_timeout > settings.prepare_timeout + settings.query_timeout
-    assert settings.rebalance_timeout > settings.llm_patience
+    assert settings.rebalance_limit == 1.2 * 120
+    assert settings.rebalance_limit > max(settings.prepare_timeout, settings.query_timeout, settings.llm_patience)
     assert settings.longest_work == 2 * (120 + 30)
     assert settings.stall_limit > settings.longest_work
     assert settings.record_limit >= settings.batch * settings.prepare_timeout
@@ -92,6 +92,7 @@ def test_what_counts_as_dead_follows_the_longest_work() -> None:
     assert load(llm_timeout=600).stall_limit == 1.2 * 2 * 600
     assert load(llm_timeout=600, llm_base_url="http://m/v1", llm_model="m", llm_fallback_model="n").longest_work == 2400
     assert load(prepare_timeout=1000).longest_work == 2060
+    assert load(prepare_timeout=1000).rebalance_limit == 1200
     assert load(stall_timeout=301).stall_limit == 301
 
 
@@ -107,7 +108,7 @@ def test_a_limit_that_would_end_workers_at_work_is_refused(monkeypatch: pytest.M
 
 def test_a_rebalance_timeout_below_the_longest_work_costs_work_but_is_allowed() -> None:
     """Offsets are committed in order, so nothing is lost: the embedded broker needs one of seconds."""
-    assert load(rebalance_timeout=4).rebalance_timeout == 4
+    assert load(rebalance_timeout=4).rebalance_limit == 4
 
 
 @pytest.mark.parametrize("seconds", ["5", "1801"])
