@@ -3,10 +3,10 @@
 Starts Apache Kafka (see `tests.integration.brokers`), one LLM worker, store workers with one store process each, and a
 model server that answers after `--model-ms`.
 
-Throughput: the same requests to one and to two store workers, in turns. On a machine whose processors others use, or
-with fewer than the pipeline could use, the clock says little; so the processor time of a request stands beside it, how
-many processors the pipeline had and others took, and how busy a store process was: what is busy all the time is what a
-second worker relieves.
+Throughput: the same requests to one and to two store workers, 24 in flight, in turns. On a machine whose processors
+others use, or with fewer than the pipeline could use, the clock says little; so the processor time of a request stands
+beside it, and in a store process, and how many processors the pipeline had and others took. From these follows what
+one and two workers could do on processors of their own: a store process uses one at most, all of the pipeline all.
 
 Coming and going: while requests flow, the second worker joins, leaves (SIGTERM), joins again and is killed (SIGKILL),
 `--rounds` times. Every answer of the model differs, so a request that is answered twice would be seen. Then all topics
@@ -29,7 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest, Payload
 from streams.demo import scrape
-from streams.supervisor import Supervisor, worker_command
+from streams.supervisor import Supervisor, stopping_on_signals, worker_command
 from tests.bench import payloads
 from tests.bench.faults import Outcome, count
 from tests.integration.brokers import TIMEOUTS, ApacheKafka
@@ -50,6 +50,7 @@ from workers.group import GroupReader
 from workers.settings import load
 
 PARTITIONS = 6
+IN_FLIGHT = 24
 QUERY = "SELECT service, count(*) AS n FROM records GROUP BY service ORDER BY service"
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -151,13 +152,18 @@ def until(condition: Any, seconds: float, what: str) -> None:
 
 @dataclass
 class Turn:
-    """One measurement: requests a second, processor seconds of a request, processors of the pipeline and of others."""
+    """One measurement: requests a second, processor seconds of a request (and of them, in a store process), processors
+    that the pipeline had and that others took."""
 
     rate: float
     cost: float
+    store: float
     ours: float
     others: float
-    busy: float
+
+    def allowed(self, workers: int, processors: float) -> float:
+        """Requests a second on so many processors of its own: a store process has one, all of it has all."""
+        return min(workers / self.store, processors / self.cost)
 
 
 class Bench:
@@ -172,6 +178,7 @@ class Bench:
             "HYVE_BOOTSTRAP_SERVERS": apache.address,
             "HYVE_TOPIC_PREFIX": prefix,
             "HYVE_POOL_SIZE": "1",
+            "HYVE_POOL_STORES": str(2 * IN_FLIGHT),  # none is built twice for want of room
             "HYVE_LLM_BASE_URL": model,
             "HYVE_LLM_MODEL": "scripted-1",
         }
@@ -212,15 +219,17 @@ class Bench:
             self.came.update(record.key.decode() for record in records)
 
     def measure(self, requests: int, text: str) -> Turn:
-        """Sends requests all at once and waits for their results."""
+        """Sends requests, `IN_FLIGHT` at a time, and waits for their results."""
         running = [worker.process.pid for worker in self.workers if worker.process is not None]
         pids = [*running, self.supervisor.pid("llm"), *self.apache.pids]
         pools = [child for pid in running for child in _store_processes(pid)]
         before, all_before, pool_before = sum(map(spent, pids)), machine(), sum(map(alone, pools))
         began = time.perf_counter()
-        names = {self.ask(text) for _ in range(requests)}
+        names: set[str] = set()
         end = time.monotonic() + 600
-        while not names <= self.came:
+        while len(names) < requests or not names <= self.came:
+            while len(names) < requests and len(names - self.came) < IN_FLIGHT:
+                names.add(self.ask(text))
             self.collect()
             if time.monotonic() > end:
                 raise HyveError(f"{len(names - self.came)} of {requests} results did not come within 600 s")
@@ -229,9 +238,9 @@ class Bench:
         return Turn(
             requests / clock,
             ours / requests,
+            (sum(map(alone, pools)) - pool_before) / requests,
             ours / clock,
             max(0.0, machine() - all_before - ours) / clock,
-            (sum(map(alone, pools)) - pool_before) / clock / len(pools),
         )
 
 
@@ -258,28 +267,36 @@ def throughput(bench: Bench, requests: int, turns: int, text: str) -> str:
         second.end(signal.SIGTERM)
         bench.share(0, PARTITIONS)
     lines = [
-        "| store workers | turn | requests a second | ms of processor a request | processors: pipeline | others "
-        "| a store process is busy |",
+        "| store workers | turn | requests a second | ms of processor a request | of them in a store process "
+        "| processors: pipeline | others |",
         "|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for number in range(turns):
         for workers, measured in found.items():
             it = measured[number]
             lines.append(
-                f"| {workers} | {number + 1} | {it.rate:.1f} | {it.cost * 1000:.1f} | {it.ours:.2f} | {it.others:.2f} "
-                f"| {it.busy:.0%} |"
+                f"| {workers} | {number + 1} | {it.rate:.1f} | {it.cost * 1000:.1f} | {it.store * 1000:.1f} "
+                f"| {it.ours:.2f} | {it.others:.2f} |"
             )
-    rate = {workers: statistics.median(it.rate for it in measured) for workers, measured in found.items()}
-    cost = {workers: statistics.median(it.cost for it in measured) for workers, measured in found.items()}
-    ratios = sorted(two.rate / one.rate for one, two in zip(found[1], found[2], strict=True))
+    one, two = (_middle(measured) for measured in found.values())
+    ratios = sorted(after.rate / before.rate for before, after in zip(found[1], found[2], strict=True))
     lines += [
         "",
-        f"Two against one by the clock: {rate[2] / rate[1]:.2f} (turns: {', '.join(f'{it:.2f}' for it in ratios)}). "
-        f"Processor time of a request: {cost[2] / cost[1]:.2f} of what it is with one, so {os.cpu_count()} processors "
-        f"of its own would allow {(os.cpu_count() or 1) / cost[1]:.1f} requests a second with one worker and "
-        f"{(os.cpu_count() or 1) / cost[2]:.1f} with two.",
+        f"Two against one by the clock: {two.rate / one.rate:.2f} (turns: {', '.join(f'{it:.2f}' for it in ratios)}). "
+        "By processor time, on processors of its own:",
+        "",
+        "| processors | one | two | ratio |",
+        "|---:|---:|---:|---:|",
     ]
+    for processors in (2, 4, 8):
+        few, many = one.allowed(1, processors), two.allowed(2, processors)
+        lines.append(f"| {processors} | {few:.1f} | {many:.1f} | {many / few:.2f} |")
     return "\n".join(lines)
+
+
+def _middle(measured: Iterable[Turn]) -> Turn:
+    """The median of each figure."""
+    return Turn(*map(statistics.median, zip(*map(astuple, measured), strict=True)))
 
 
 def coming_and_going(bench: Bench, rounds: int, rate: float, text: str, model: Model) -> tuple[str, bool]:
@@ -353,7 +370,7 @@ def coming_and_going(bench: Bench, rounds: int, rate: float, text: str, model: M
 def main(arguments: Iterable[str] | None = None) -> int:
     """Prints the tables; 1 where a request has not exactly one final result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=150, help="of each measurement")
+    parser.add_argument("--requests", type=int, default=120, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--bytes", type=int, default=200_000, help="of a request's log records")
     parser.add_argument("--model-ms", type=float, default=100.0)
@@ -363,7 +380,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="hyve-workers-"))
     fine = True
     try:
-        with ApacheKafka(folder / "kafka") as apache:
+        with stopping_on_signals(), ApacheKafka(folder / "kafka") as apache:
             text = payloads.logs(options.bytes)
             if options.turns:
                 with ExitStack() as stack:
