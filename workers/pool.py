@@ -184,8 +184,8 @@ class StorePool:
 
     @property
     def busy(self) -> int:
-        """Processes that a call has for itself."""
-        return sum(slot.lock.locked() for slot in self._slots)
+        """Processes that a call has for itself; one that only starts is not."""
+        return min(self.waiting, sum(slot.lock.locked() for slot in self._slots))
 
     @property
     def held(self) -> int:

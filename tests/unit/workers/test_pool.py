@@ -77,7 +77,10 @@ async def test_a_store_is_built_queried_and_answers(pool: StorePool) -> None:
 
 
 async def test_what_the_pool_holds_and_does_is_counted(pool: StorePool) -> None:
+    starting = asyncio.create_task(pool.warm())
+    await asyncio.sleep(0.1)
     assert (pool.busy, pool.held) == (0, 0)
+    await starting
     for number, held in enumerate((1, 2, 2)):  # two at most: the third takes the place of the first
         building = asyncio.create_task(pool.prepare(f"r{number}", raw(f"r{number}"), 60))
         await asyncio.sleep(0)
