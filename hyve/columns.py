@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hyve.naming import quote
-from hyve.store import Datastore, Table
+from hyve.store import Column, Datastore, Table
 
 _CELLS = 2_000_000
 _CHARACTERS = 16 << 20
@@ -40,7 +39,8 @@ class Columns:
         self._coded: dict[str, tuple[Codes, pa.Array[Any]]] = {}
 
     def load(self, names: Sequence[str]) -> None:
-        """Reads some columns before they are asked for; without it the first one asked for brings all others along."""
+        """Reads some columns before they are asked for; without it the first one asked for brings all others along,
+        but for lists, which take the longest to be read as text and are seldom wanted."""
         if self._small and names:
             self._kept.update(self._read(names))
 
@@ -49,7 +49,8 @@ class Columns:
         if not self._small:
             return self._read([name])[name]
         if name not in self._kept:
-            self.load([column.name for column in self.table.columns if column.name not in self._kept])
+            along = [one.name for one in self.table.columns if one.name not in self._kept and not nested(one)]
+            self.load(along if name in along else [name])
         return self._kept[name]
 
     def coded(self, name: str) -> tuple[Codes, pa.Array[Any]]:
@@ -78,11 +79,14 @@ class Columns:
         return shown(self.array(name).take(pa.array(rows, pa.int64())))
 
     def _read(self, names: Sequence[str]) -> dict[str, pa.Array[Any]]:
-        lists = {column.name for column in self.table.columns if column.type.endswith("[]")}
-        selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
-        statement = f"SELECT {', '.join(selected)} FROM {quote(self.table.name)}"
-        read = self._store.arrow(statement)
+        lists = {column.name for column in self.table.columns if nested(column)}
+        read = self._store.columns(self.table.name, names, lists)
         return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
+
+
+def nested(column: Column) -> bool:
+    """Whether a column's values are lists."""
+    return column.type.endswith("[]")
 
 
 def shown(array: pa.Array[Any]) -> list[Any]:

@@ -10,16 +10,18 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
 
+from hyve.columns import Columns
 from hyve.diagnosis import Diagnosis
 from hyve.errors import SqlError
-from hyve.naming import quote
 from hyve.prompt import Prompt, Savings
 from hyve.redact import Redactor
 from hyve.reply import Template
@@ -166,8 +168,8 @@ class _Shown(_Asked):
         shown = map(self._redactor.mask_cells, zip(*result.rows, strict=True), result.columns)
         return replace(result, rows=tuple(zip(*shown, strict=True)))
 
-    def arrow(self, statement: str) -> pa.Table:
-        read = self._store.arrow(statement)
+    def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> pa.Table:
+        read = self._store.columns(table, names, lists)
         for i, name in enumerate(read.column_names):
             masked = mask_column(self._redactor, name, read.column(i).combine_chunks())
             if masked is not None:
@@ -189,12 +191,15 @@ class _Shown(_Asked):
                     if label(key):
                         self._redactor.learn(label(key), value)
 
-    def _distinct(self, table: Table, *names: str) -> list[tuple[Any, ...]]:
-        columns = ", ".join(map(quote, names))
-        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in names)
-        return self._store.fetch(
-            f"SELECT DISTINCT {columns} FROM {quote(table.name)} WHERE {present} ORDER BY ALL LIMIT {_LEARNT}"
-        )
+    def _distinct(self, table: Table, *names: str) -> list[tuple[str, ...]]:
+        """The values of some columns that stand in rows where none is null, in order; at most so many."""
+        columns = Columns(self._store, table)
+        columns.load(names)
+        coded = [columns.coded(name) for name in names]
+        filled = np.logical_and.reduce([codes >= 0 for codes, _ in coded])
+        rows = np.unique(np.stack([codes[filled] for codes, _ in coded]), axis=1)
+        texts = [values.take(pa.array(codes)).to_pylist() for codes, (_, values) in zip(rows, coded, strict=True)]
+        return heapq.nsmallest(_LEARNT, zip(*texts, strict=True))
 
 
 def mask_column(redactor: Redactor, name: str, column: pa.Array[Any]) -> pa.Array[Any] | None:

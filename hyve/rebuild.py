@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from hyve import strictjson
 from hyve.literals import read_literal
-from hyve.naming import quote
 from hyve.shape import INDEX, LIST, MAP, PAIRS, PARALLEL, TEXT, Path, Signature, TableData
 from hyve.strictjson import Pairs
 
 
-def elements(connection: duckdb.DuckDBPyConnection, data: TableData) -> list[Any]:
-    """The values of all rows of a table, rebuilt from its columns and its child tables."""
+def elements(read: Callable[[str, list[str]], pa.Table], data: TableData) -> list[Any]:
+    """The values of all rows of a table, rebuilt from its columns, which `read` gives, and its child tables."""
     columns: dict[Path, list[Any]] = {}
     children: dict[Path, Callable[[int], list[Any]]] = {}
     wanted = {path: column for path, column in data.columns.items() if not column.derived}
     if wanted:
-        fields = ", ".join(quote(column.name) for column in wanted.values())
-        table = connection.sql(f"SELECT {fields} FROM {quote(data.name)} ORDER BY rowid").to_arrow_table()
+        table = read(data.name, [column.name for column in wanted.values()])
         for index, (path, column) in enumerate(wanted.items()):
             values = table.column(index).to_pylist()
             if pa.types.is_decimal(table.column(index).type):
@@ -33,7 +30,7 @@ def elements(connection: duckdb.DuckDBPyConnection, data: TableData) -> list[Any
             columns[path] = values
     for path, child in data.children.items():
         if not child.derived or data.derived:
-            children[path] = _slices(elements(connection, child), child, data.rows)
+            children[path] = _slices(elements(read, child), child, data.rows)
     readers: dict[int, Callable[[int], Any]] = {}  # by identity: the signatures of a table are interned
     keys = {
         path: _slices(child.keys, child, data.rows) for path, child in data.children.items() if child.keys is not None

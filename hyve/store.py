@@ -5,6 +5,8 @@ Rules:
   and tables (expanded text, telemetry relations, log templates) stand beside them and are never needed for that.
 - A store belongs to one request and dies with it. Before the first statement that isn't our own it is locked, and from
   then on only guarded SELECTs run (`query`).
+- A small store's tables stay Arrow's until SQL is asked: views, catalog and reconstruction need no database, and to
+  load one takes longer than they do.
 - Names are stable: a table is called after the last key of its path, a column after its path within the row.
 
 Structural columns: `_row_id` is a row's place in its own list (0-based), `_id` a row's number in its table (where
@@ -16,8 +18,8 @@ part stands that has free text around it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -25,25 +27,31 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hyve import sql
 from hyve.document import Document, parse
+from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
 from hyve.errors import InputError
 from hyve.gather import LINES, Root, gather
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
-from hyve.templates import MASK, template_of
+from hyve.templates import HIDDEN, MASK, template_of
 
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
 
 _COMPRESSED, _ROW_GROUP = 12 << 20, 122_880
-"""Bytes of tables that are worth the time it takes to compress them, and the rows that DuckDB compresses together."""
+"""Bytes of tables that are worth the time it takes to compress them, and the rows that DuckDB compresses together. A
+store of fewer bytes waits as Arrow."""
 
 _LARGE = 32 << 20
 """Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
+
+_LINE = ("_id", "_row_id", "line", "text")
+"""The first columns of a table of text; what its text says follows them."""
 
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
 
@@ -133,18 +141,20 @@ class Datastore:
         del documents
         relations, self._roots, met = gather(given)
         self.flags = tuple(dict.fromkeys([*flags, *met]))
-        taken = {root.name.lower() for root in (*relations, *self._roots)}
-        self._settings = memory_limit, threads
         roots = (*relations, *self._roots)
-        large = threads > 1 and sum(_bytes(root.data) for root in roots) > _LARGE
-        self._database: duckdb.DuckDBPyConnection | None = (
-            _single(memory_limit) if large else sql.open_database(memory_limit, threads)
-        )
-        self._guarded = False
+        taken = {root.name.lower() for root in roots}
+        self._settings = memory_limit, threads
+        self._database: duckdb.DuckDBPyConnection | None = None
+        self._closed = self._guarded = False
         self._loaded = 0
+        self._waiting: dict[str, tuple[pa.Table, str]] = {}
+        size = sum(_bytes(root.data) for root in roots)
+        large = threads > 1 and size > _LARGE
+        if size > _COMPRESSED:
+            self._database = _single(memory_limit) if large else sql.open_database(memory_limit, threads)
         tables = [table for root in roots for table in self._create(root, taken)]
         if large:
-            self._database.execute(f"SET threads = {threads}")
+            self._connection.execute(f"SET threads = {threads}")
         self.catalog = Catalog(tuple(tables))
 
     @classmethod
@@ -167,15 +177,25 @@ class Datastore:
 
     def close(self) -> None:
         """Frees the data. Further queries fail."""
+        self._closed = True
+        self._waiting.clear()
         if self._database is not None:
             sql.release(self._database, *self._settings)
             self._database = None
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:
+        """The database; the tables that wait are loaded now."""
+        self._check_open()
         if self._database is None:
-            raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
+            self._database = sql.open_database(*self._settings)
+        for name in list(self._waiting):
+            self._fill(self._database, name, *self._waiting.pop(name))
         return self._database
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
 
     def query(self, statement: str, limits: sql.Limits | None = None) -> sql.QueryResult:
         """Runs one read-only SELECT over this store's tables. Raises SqlError, SqlRefused or SqlLimit."""
@@ -188,9 +208,15 @@ class Datastore:
         """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
         return self._connection.execute(statement).fetchall()
 
-    def arrow(self, statement: str) -> pa.Table:
-        """The same as an Arrow table."""
-        read: pa.Table = self._connection.sql(statement).to_arrow_table()
+    def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> pa.Table:
+        """Columns of a table, in the order of its rows; those that are `lists` as DuckDB's text of them."""
+        self._check_open()
+        held, _ = self._waiting.get(table, (None, ""))
+        if held is not None and set(names).issubset(held.column_names):
+            found = {name: held.column(name) for name in names}
+            return pa.table({name: list_texts(found[name]) if name in lists else found[name] for name in names})
+        selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
+        read: pa.Table = self._connection.sql(f"SELECT {', '.join(selected)} FROM {quote(table)}").to_arrow_table()
         return read
 
     def _create(self, root: Root, taken: set[str]) -> list[Table]:
@@ -226,7 +252,7 @@ class Datastore:
 
         def add(column: str, array: Any, path: str = "", derived: bool = False, typed: str = "") -> None:
             arrays[column] = array
-            columns.append(Column(column, "", path, derived, typed))
+            columns.append(Column(column, type_name(array.type), path, derived, typed))
 
         above = parent.name if parent is not None else None
         if data.children:
@@ -253,19 +279,17 @@ class Datastore:
             column.array = None
         selected = "*"
         if root.free_text and data is root.data:
-            masked = f"{template_of('text')} AS template"
-            found = f"regexp_extract_all(text, '{MASK}') AS variables"
-            first = ", ".join(name for name in arrays if name in ("_id", "_row_id", "line", "text"))
-            selected = f"{first}, {masked}, {found}, * EXCLUDE ({first})"
+            selected = self._read_text(arrays, columns)
         data.series = data.positions = data.parents[:0]
-        self._fill(quote(name), selected, arrays)
-        described = self._connection.execute(f"DESCRIBE {quote(name)}").fetchall()
-        known = {column.name: column for column in columns}
+        source = pa.table(arrays)
+        arrays.clear()
+        if self._database is None:
+            self._waiting[name] = _wide(source), selected
+        else:
+            self._fill(self._database, name, source, selected)
         return Table(
             name,
-            tuple(
-                replace(known.get(label, Column(label, "", "text", True)), type=kind) for label, kind, *_ in described
-            ),
+            tuple(columns),
             data.rows,
             dotted(data.path) or (LINES if root.free_text else "$"),
             above,
@@ -275,34 +299,44 @@ class Datastore:
             root.source,
         )
 
-    def _fill(self, name: str, selected: str, arrays: dict[str, Any]) -> None:
-        """Creates a table of `arrays`, which it empties; a large one slice by slice, of which each is freed, and
-        compressed before the next one is loaded."""
-        source = pa.table(arrays)
-        arrays.clear()
-        wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
-        schema = pa.schema(list(wide))
+    def _read_text(self, arrays: dict[str, Any], columns: list[Column]) -> str:
+        """Puts what lines say behind their text; gives what is selected of the arrays that are loaded."""
+        columns.sort(key=lambda column: column.name not in _LINE)
+        first = [column.name for column in columns if column.name in _LINE]
+        said = [Column(name, kind, "text", True) for name, kind in (("template", "VARCHAR"), ("variables", "VARCHAR[]"))]
+        columns[len(first) : len(first)] = said
+        if self._database is None:
+            arrays["template"] = pc.replace_substring_regex(arrays["text"], HIDDEN, "#")
+            shown, known = "template", [*first, "template"]
+        else:
+            shown, known = f"{template_of('text')} AS template", first
+        found = f"regexp_extract_all(text, '{MASK}') AS variables"
+        return f"{', '.join(first)}, {shown}, {found}, * EXCLUDE ({', '.join(known)})"
+
+    def _fill(self, database: duckdb.DuckDBPyConnection, name: str, source: pa.Table, selected: str) -> None:
+        """Creates a table; a large one slice by slice, and compressed before the next one is loaded. Each slice is
+        freed where nobody else holds `source`."""
         width = _size(source.itercolumns()) / max(1, source.num_rows)
         step = max(1, int(_COMPRESSED / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
         slices = [source.slice(start, step) for start in range(0, max(1, source.num_rows), step)]
         del source
-        statement = f"CREATE TABLE {name} AS"
+        statement = f"CREATE TABLE {quote(name)} AS"
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             size = _size(part.itercolumns())
             if self._loaded and self._loaded + size > _COMPRESSED:
-                self._compress()
-            self._connection.register("_source", part.cast(schema))
-            self._connection.execute(f"{statement} SELECT {selected} FROM _source")
-            self._connection.unregister("_source")
-            statement = f"INSERT INTO {name}"
+                self._compress(database)
+            database.register("_source", _wide(part))
+            database.execute(f"{statement} SELECT {selected} FROM _source")
+            database.unregister("_source")
+            statement = f"INSERT INTO {quote(name)}"
             self._loaded += size
             del part
             pa.default_memory_pool().release_unused()
             if self._loaded > _COMPRESSED:
-                self._compress()
+                self._compress(database)
 
-    def _compress(self) -> None:
-        self._connection.execute("CHECKPOINT")
+    def _compress(self, database: duckdb.DuckDBPyConnection) -> None:
+        database.execute("CHECKPOINT")
         self._loaded = 0
 
     def reconstruct(self, i: int) -> Any:
@@ -318,7 +352,7 @@ class Datastore:
         for root in self._roots:
             if not root.layout:
                 continue  # derived: no part is made of it
-            rows = elements(self._connection, root.data)
+            rows = elements(self.columns, root.data)
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]
         return [parts[number] for number in sorted(parts)]
@@ -333,6 +367,14 @@ def _single(memory_limit: str) -> duckdb.DuckDBPyConnection:
             connection.execute("SET allocator_bulk_deallocation_flush_threshold = '1MB'")  # not half a gigabyte
             return connection
         connection.close()
+
+
+def _wide(table: pa.Table) -> pa.Table:
+    """A table with row numbers of 64 bits."""
+    if pa.int32() not in table.schema.types:
+        return table
+    wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in table.schema)
+    return table.cast(pa.schema(list(wide)))
 
 
 def _size(columns: Iterable[Any]) -> int:

@@ -6,6 +6,10 @@ MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
 """What makes two log lines differ though they say the same: ids, addresses, numbers."""
 
 
+HIDDEN = rf"\x1b\[[0-9;]*m|{MASK}"
+"""What a text is without: ids, numbers and colours are `#`. DuckDB and Arrow read it alike, by RE2."""
+
+
 def template_of(column: str) -> str:
-    """SQL of what a text says: ids, numbers and colours are `#`."""
-    return f"regexp_replace({column}, '\\x1b\\[[0-9;]*m|{MASK}', '#', 'g')"
+    """SQL of what a text says."""
+    return f"regexp_replace({column}, '{HIDDEN}', '#', 'g')"
