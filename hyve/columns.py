@@ -1,13 +1,14 @@
-"""A table's columns as Arrow arrays: what the figures, the scores and the cells of its views are computed from.
+"""A table's columns: what the figures, the scores and the cells of its views are computed from.
 
-A statement of DuckDB takes half a millisecond however small the table is, and a view asks a dozen things of each. So a
-table is read once, and a large one column by column, each freed before the next is read.
+A statement of DuckDB takes half a millisecond however small the table is, a call of Arrow some tens of microseconds,
+and a view asks a dozen things of each column. So a short column is read once, as a list; a longer one once, as Arrow;
+those of a large table one by one, each freed before the next is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,67 @@ _CHARACTERS = 16 << 20
 _FEW = 100
 """Columns of so many values are kept by their codes, a byte a row, however large the table is."""
 
+_SHORT = 1_000
+"""Columns of so many rows are held as lists."""
+
+_LISTED = frozenset(kind.id for kind in (pa.string(), pa.int64(), pa.float64(), pa.bool_()))
+"""Types whose values are in lists what they are in Arrow."""
+
 Codes = NDArray[np.int32] | NDArray[np.int8]
+
+
+class Values:
+    """The distinct values of a column, in the order of the rows that have them first: as Arrow has them, or in a list."""
+
+    def __init__(self, values: pa.Array[Any] | list[Any], kind: pa.DataType) -> None:
+        self._values, self._kind = values, kind
+        self._listed = values if isinstance(values, list) else None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def texts(self) -> bool:
+        """Whether they are texts."""
+        return pa.types.is_string(self._kind)
+
+    @cached_property
+    def array(self) -> pa.Array[Any]:
+        """The values as Arrow."""
+        return pa.array(self._values, self._kind) if isinstance(self._values, list) else self._values
+
+    def shown(self, places: NDArray[np.int64] | None = None) -> list[Any]:
+        """The values, or those at some places, as they are shown."""
+        if self._listed is None:
+            return shown(self.array if places is None else self.array.take(pa.array(places, pa.int64())))
+        return self._listed if places is None else [self._listed[place] for place in places.tolist()]
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Numeric values as doubles."""
+        if self._listed is not None:
+            return np.array(self._listed, np.float64)
+        doubles: NDArray[np.float64] = self.array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return doubles
+
+    def only(self, some: NDArray[np.bool_]) -> Values:
+        """Those that `some` says."""
+        if self._listed is None:
+            return Values(self.array.filter(pa.array(some)), self._kind)
+        return Values([value for value, wanted in zip(self._listed, some, strict=True) if wanted], self._kind)
+
+    def edges(self) -> tuple[Any, Any]:
+        """The least and the greatest value as they are shown."""
+        if self._listed is not None:
+            return min(self._listed), max(self._listed)
+        edges = pc.min_max(self.array)
+        low, high = shown(pa.array([edges["min"], edges["max"]], self._kind))
+        return low, high
+
+    def same(self, other: Values) -> bool:
+        """Whether two columns have the same values in the same order."""
+        if self._listed is not None and other._listed is not None:
+            return self._listed == other._listed
+        return bool(self.array.equals(other.array))
 
 
 class Columns:
@@ -35,8 +96,10 @@ class Columns:
         self._store = store
         cells = table.rows * len(table.columns)
         self._small = cells <= _CELLS and sum(len(source.text) for source in store.sources) <= _CHARACTERS
+        self._short = self._small and table.rows <= _SHORT
         self._kept: dict[str, pa.Array[Any]] = {}
-        self._coded: dict[str, tuple[Codes, pa.Array[Any]]] = {}
+        self._listed: dict[str, list[Any]] = {}
+        self._coded: dict[str, tuple[Codes, Values]] = {}
 
     def load(self, names: Sequence[str]) -> None:
         """Reads some columns before they are asked for; without it the first one asked for brings all others along,
@@ -53,35 +116,71 @@ class Columns:
             self.load(along if name in along else [name])
         return self._kept[name]
 
-    def coded(self, name: str) -> tuple[Codes, pa.Array[Any]]:
-        """(the number of each row's value, -1 for none; the distinct values, in the order of their first rows)."""
+    def coded(self, name: str) -> tuple[Codes, Values]:
+        """(the number of each row's value, -1 for none; the distinct values)."""
         found = self._coded.get(name)
         if found is None:
             array = self.array(name)
-            if pa.types.is_floating(array.type):
-                array = pc.add(array, 0.0)  # -0.0 is 0.0
-            coded = array.dictionary_encode()
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            few = len(coded.dictionary) <= _FEW
-            found = codes.astype(np.int8) if few and not self._small else codes, coded.dictionary
-            if few or self._small:
+            if self._short and array.type.id in _LISTED:
+                found = _coded(self._cells(name), array.type)
+            else:
+                if pa.types.is_floating(array.type):
+                    array = pc.add(array, 0.0)  # -0.0 is 0.0
+                coded = array.dictionary_encode()
+                codes = (coded.indices.fill_null(-1) if coded.null_count else coded.indices).to_numpy()
+                few = len(coded.dictionary) <= _FEW
+                found = codes.astype(np.int8) if few and not self._small else codes, Values(coded.dictionary, array.type)
+            if self._small or len(found[1]) <= _FEW:
                 self._coded[name] = found
         return found
 
     def floats(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(the numbers of a column as doubles, whether there is one)."""
         array = self.array(name)
+        if self._short and array.type.id in _LISTED:
+            cells = self._cells(name)
+            there = np.array([cell is not None for cell in cells])
+            return np.array([0.0 if cell is None else cell for cell in cells], np.float64), there
         numbers = array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
         return numbers, array.is_valid().to_numpy(zero_copy_only=False)
 
-    def cells(self, name: str, rows: NDArray[np.int64]) -> list[Any]:
+    def filled(self, name: str) -> NDArray[np.bool_]:
+        """Which rows have a value."""
+        known = self._coded.get(name)
+        if known is not None:
+            return known[0] >= 0
+        there: NDArray[np.bool_] = self.array(name).is_valid().to_numpy(zero_copy_only=False)
+        return there
+
+    def cells(self, name: str, rows: Sequence[int]) -> list[Any]:
         """The values of some rows as they are shown: times as text."""
+        if self._short:
+            cells = self._cells(name)
+            return [cells[row] for row in rows]
         return shown(self.array(name).take(pa.array(rows, pa.int64())))
+
+    def _cells(self, name: str) -> list[Any]:
+        """A short column as it is shown."""
+        cells = self._listed.get(name)
+        if cells is None:
+            cells = self._listed[name] = shown(self.array(name))
+        return cells
 
     def _read(self, names: Sequence[str]) -> dict[str, pa.Array[Any]]:
         lists = {column.name for column in self.table.columns if nested(column)}
-        read = self._store.columns(self.table.name, names, lists)
-        return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
+        return self._store.columns(self.table.name, names, lists)
+
+
+def _coded(cells: Sequence[Any], kind: pa.DataType) -> tuple[Codes, Values]:
+    if pa.types.is_floating(kind):  # -0.0 is 0.0, and NaN itself
+        cells = [cell if cell is None else cell + 0.0 if cell == cell else _NAN for cell in cells]
+    known: dict[Any, int] = {None: -1}
+    codes = np.array([known.setdefault(cell, len(known) - 1) for cell in cells], np.int32)
+    del known[None]
+    return codes, Values(list(known), kind)
+
+
+_NAN = float("nan")
 
 
 def nested(column: Column) -> bool:

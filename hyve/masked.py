@@ -168,13 +168,10 @@ class _Shown(_Asked):
         shown = map(self._redactor.mask_cells, zip(*result.rows, strict=True), result.columns)
         return replace(result, rows=tuple(zip(*shown, strict=True)))
 
-    def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> pa.Table:
+    def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
         read = self._store.columns(table, names, lists)
-        for i, name in enumerate(read.column_names):
-            masked = mask_column(self._redactor, name, read.column(i).combine_chunks())
-            if masked is not None:
-                read = read.set_column(i, name, masked)
-        return read
+        masked = {name: mask_column(self._redactor, name, column) for name, column in read.items()}
+        return {name: column if masked[name] is None else masked[name] for name, column in read.items()}
 
     def _learn(self, table: Table) -> None:
         """Learns the values of columns whose name says that they are secret, and of rows whose `key` or `name` does."""
@@ -198,7 +195,7 @@ class _Shown(_Asked):
         coded = [columns.coded(name) for name in names]
         filled = np.logical_and.reduce([codes >= 0 for codes, _ in coded])
         rows = np.unique(np.stack([codes[filled] for codes, _ in coded]), axis=1)
-        texts = [values.take(pa.array(codes)).to_pylist() for codes, (_, values) in zip(rows, coded, strict=True)]
+        texts = [values.shown(codes) for codes, (_, values) in zip(rows, coded, strict=True)]
         return heapq.nsmallest(_LEARNT, zip(*texts, strict=True))
 
 

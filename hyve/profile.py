@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import rank
-from hyve.columns import Codes, Columns, shown
+from hyve.columns import Codes, Columns, Values, nested
 from hyve.store import Column, Table
 
 COLUMNS = 80
@@ -72,7 +71,7 @@ class ColumnView:
     @property
     def nested(self) -> bool:
         """Whether its values are lists."""
-        return self.column.type.endswith("[]")
+        return nested(self.column)
 
     @property
     def complete(self) -> bool:
@@ -185,7 +184,7 @@ def kinds(columns: Columns) -> Kinds | None:
     if columns.table.kind != "relation" or columns.table.name != "metric_points":
         return None
     codes, values = columns.coded("kind")
-    gauges = [i for i, value in enumerate(values.to_pylist()) if value == "gauge"]
+    gauges = [i for i, value in enumerate(values.shown()) if value == "gauge"]
     return Kinds("kind", "gauge", "value", ("count", "sum", "min", "max"), np.isin(codes, gauges))
 
 
@@ -214,7 +213,7 @@ def means(
         averages: NDArray[np.float64] = np.bincount(owner, numbers, len(found)) / counts
     if not np.isfinite(averages).all():  # the sums are beyond doubles, the means are not
         averages = np.bincount(owner, numbers / counts[owner], len(found)).astype(np.float64)
-    texts = shown(labels)
+    texts = labels.shown()
     return [(_text(texts[found[i]]), float(averages[i])) for i in np.argsort(first, kind="stable")]
 
 
@@ -228,20 +227,19 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
     odd = 0
     finite = values
     if numeric(column) and len(values):
-        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        numbers = values.numbers()
         proper = np.isfinite(numbers)
         odd = int(counts[~proper].sum())
         mean = _mean(numbers[proper], counts[proper])
-        finite = values.filter(pa.array(proper)) if odd else values
-    if len(finite) and not column.type.endswith("[]"):
-        edges = pc.min_max(finite)
-        low, high = shown(pa.array([edges["min"], edges["max"]], finite.type))
+        finite = values.only(proper) if odd else values
+    if len(finite) and not nested(column):
+        low, high = finite.edges()
     # Each number as often as the others: durations of 0 to 99 ms are no count from 0 to 99.
     even = len(counts) > 0 and counts.min() == counts.max()
     counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES and even
     spaced = "TIMESTAMP" in column.type or counts_on
     if len(values) > 10 and rows <= _STEP_ROWS and spaced:
-        step = _step(values)
+        step = _step(values.array)
     few = column.name == "template" or len(values) <= (12 if _measured(column) else SMALL)
     return ColumnView(
         column,
@@ -268,13 +266,13 @@ def _mean(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | No
     return mean if np.isfinite(mean) else float((numbers * (counts / total)).sum())
 
 
-def _largest(values: pa.Array[Any], counts: NDArray[np.int64], most: int) -> tuple[tuple[str, int], ...]:
+def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tuple[str, int], ...]:
     """The commonest values as text, with their rows; of equally common ones the first by text."""
     if not len(values):
         return ()
     least = np.partition(counts, -most)[-most] if len(counts) > most else 0
     places = np.flatnonzero(counts >= least)
-    texts = map(_text, shown(values.take(pa.array(places, pa.int64()))))
+    texts = map(_text, values.shown(places))
     pairs = zip(texts, counts[places].tolist(), strict=True)
     return tuple(heapq.nsmallest(most, pairs, key=lambda pair: (-pair[1], pair[0])))
 
@@ -290,18 +288,18 @@ def _text(value: Any) -> str:
 
 def _samples(columns: Columns, name: str) -> list[Any]:
     rows = columns.table.rows
-    places = np.array([i for i in range(rows) if i < 3 or i >= rows - 2] if rows < 8 else [0, 1, 2, rows - 2, rows - 1])
+    places = [0, 1, 2, rows - 2, rows - 1] if rows >= 5 else range(rows)
     return [value for value in columns.cells(name, places) if value is not None]
 
 
-def _same(columns: Columns, codes: Codes, values: pa.Array[Any], earlier: Sequence[ColumnView], nulls: int) -> str:
+def _same(columns: Columns, codes: Codes, values: Values, earlier: Sequence[ColumnView], nulls: int) -> str:
     """The earlier column with the same value in every row, if there is one; constants say it better by themselves."""
-    if len(values) < 2 or not pa.types.is_string(values.type):
+    if len(values) < 2 or not values.texts:
         return ""
     for view in earlier:
         if view.distinct == len(values) and view.nulls == nulls and view.column.type == "VARCHAR" and not view.same:
             others, known = columns.coded(view.column.name)
-            if np.array_equal(others, codes) and known.equals(values):
+            if np.array_equal(others, codes) and known.same(values):
                 return view.column.name
     return ""
 

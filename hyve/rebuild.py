@@ -14,16 +14,17 @@ from hyve.shape import INDEX, LIST, MAP, PAIRS, PARALLEL, TEXT, Path, Signature,
 from hyve.strictjson import Pairs
 
 
-def elements(read: Callable[[str, list[str]], pa.Table], data: TableData) -> list[Any]:
+def elements(read: Callable[[str, list[str]], dict[str, pa.Array[Any]]], data: TableData) -> list[Any]:
     """The values of all rows of a table, rebuilt from its columns, which `read` gives, and its child tables."""
     columns: dict[Path, list[Any]] = {}
     children: dict[Path, Callable[[int], list[Any]]] = {}
     wanted = {path: column for path, column in data.columns.items() if not column.derived}
     if wanted:
-        table = read(data.name, [column.name for column in wanted.values()])
-        for index, (path, column) in enumerate(wanted.items()):
-            values = table.column(index).to_pylist()
-            if pa.types.is_decimal(table.column(index).type):
+        arrays = read(data.name, [column.name for column in wanted.values()])
+        for path, column in wanted.items():
+            array = arrays[column.name]
+            values = array.to_pylist()
+            if pa.types.is_decimal(array.type):
                 values = [None if value is None else int(value) for value in values]
             for row, text in column.exact.items():
                 values[row] = text

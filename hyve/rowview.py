@@ -133,7 +133,7 @@ def row_view(
             row: share if row not in reasons or not shown.isdisjoint(reasons[row]) else 0.0
             for row, share in order.items()
         }
-    places = np.fromiter(order, np.int64, len(order))
+    places = list(order)
     columns = [found.columns.cells(views[i].column.name, places) for i in picked]
     names = [quote(views[i].column.name) for i in picked]
     for place, i in enumerate(picked if short else ()):
@@ -313,7 +313,7 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
             codes = columns.coded(view.column.name)[0]
             scores.add(i, rank.rare_kinds(codes, _LEAST), codes)
         if 0 < filled < view.rows // 4:
-            there = columns.array(view.column.name).is_valid().to_numpy(zero_copy_only=False)
+            there = columns.filled(view.column.name)
             present.setdefault(np.packbits(there).tobytes(), (filled, []))[1].append(i)
     for bits, (filled, together) in present.items():
         as_rare = sum(other <= 2 * filled for other, _ in present.values())
@@ -326,7 +326,7 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
         texts = [(i, view) for i, view in texts if view.column.name == "template"]
     for i, view in [(i, view) for i, view in texts if not view.complete][:3]:
         codes, values = columns.coded(view.column.name)
-        kinds = pc.replace_substring_regex(values, MASK, "#").dictionary_encode().indices.to_numpy()
+        kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
         of_rows = np.where(codes < 0, -1, kinds[codes])
         scores.add(i, rank.rare_kinds(of_rows), of_rows)
     series = np.zeros(table.rows, np.int64)
@@ -363,7 +363,7 @@ def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
                 told += hits
         rows = np.flatnonzero(told)
         rows = rows[np.argsort(-told[rows], kind="stable")[:_READ]]
-    cells = [columns.cells(name, rows) for name in names]
+    cells = [columns.cells(name, rows.tolist()) for name in names]
     texts = [" ".join([cell for cell in row if cell is not None])[:2000] for row in zip(*cells, strict=True)]
     scores = rank.bm25(words, texts)
     # Where few rows have a word, BM25 may give them less than 0.
@@ -389,7 +389,7 @@ def _matches(columns: Columns, names: Sequence[str], patterns: Sequence[str]) ->
         codes, values = columns.coded(name)
         filled = codes >= 0
         for rows, pattern in zip(matched, patterns, strict=True):
-            hits = pc.match_substring_regex(values, pattern, ignore_case=True).to_numpy(zero_copy_only=False)
+            hits = pc.match_substring_regex(values.array, pattern, ignore_case=True).to_numpy(zero_copy_only=False)
             if hits.any():
                 rows |= filled & hits[codes]
     return matched

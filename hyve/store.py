@@ -53,6 +53,11 @@ _LARGE = 32 << 20
 _LINE = ("_id", "_row_id", "line", "text")
 """The first columns of a table of text; what its text says follows them."""
 
+Arrays = dict[str, Any]
+"""Arrow arrays by column, chunked ones too."""
+
+_NOTHING: Arrays = {}
+
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
 
 
@@ -147,10 +152,10 @@ class Datastore:
         self._database: duckdb.DuckDBPyConnection | None = None
         self._closed = self._guarded = False
         self._loaded = 0
-        self._waiting: dict[str, tuple[pa.Table, str]] = {}
+        self._waiting: dict[str, tuple[Arrays, str]] = {}
         size = sum(_bytes(root.data) for root in roots)
         large = threads > 1 and size > _LARGE
-        if size > _COMPRESSED:
+        if size > _COMPRESSED or not all(_plain(root.data) for root in roots):
             self._database = _single(memory_limit) if large else sql.open_database(memory_limit, threads)
         tables = [table for root in roots for table in self._create(root, taken)]
         if large:
@@ -208,16 +213,15 @@ class Datastore:
         """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
         return self._connection.execute(statement).fetchall()
 
-    def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> pa.Table:
+    def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
         """Columns of a table, in the order of its rows; those that are `lists` as DuckDB's text of them."""
         self._check_open()
-        held, _ = self._waiting.get(table, (None, ""))
-        if held is not None and set(names).issubset(held.column_names):
-            found = {name: held.column(name) for name in names}
-            return pa.table({name: list_texts(found[name]) if name in lists else found[name] for name in names})
+        held, _ = self._waiting.get(table, (_NOTHING, ""))
+        if held.keys() >= set(names):
+            return {name: list_texts(held[name]) if name in lists else held[name] for name in names}
         selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
         read: pa.Table = self._connection.sql(f"SELECT {', '.join(selected)} FROM {quote(table)}").to_arrow_table()
-        return read
+        return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
 
     def _create(self, root: Root, taken: set[str]) -> list[Table]:
         """Creates the tables of one root and returns their catalog entries, parents first."""
@@ -247,7 +251,7 @@ class Datastore:
         return next(free, None) or free_name(identifier(candidates[-1]), taken)
 
     def _load(self, name: str, data: TableData, parent: TableData | None, root: Root) -> Table:
-        arrays: dict[str, pa.Array[Any] | pa.ChunkedArray[Any]] = {}
+        arrays: Arrays = {}
         columns: list[Column] = []
 
         def add(column: str, array: Any, path: str = "", derived: bool = False, typed: str = "") -> None:
@@ -281,12 +285,10 @@ class Datastore:
         if root.free_text and data is root.data:
             selected = self._read_text(arrays, columns)
         data.series = data.positions = data.parents[:0]
-        source = pa.table(arrays)
-        arrays.clear()
         if self._database is None:
-            self._waiting[name] = _wide(source), selected
+            self._waiting[name] = arrays, selected
         else:
-            self._fill(self._database, name, source, selected)
+            self._fill(self._database, name, arrays, selected)
         return Table(
             name,
             tuple(columns),
@@ -299,7 +301,7 @@ class Datastore:
             root.source,
         )
 
-    def _read_text(self, arrays: dict[str, Any], columns: list[Column]) -> str:
+    def _read_text(self, arrays: Arrays, columns: list[Column]) -> str:
         """Puts what lines say behind their text; gives what is selected of the arrays that are loaded."""
         columns.sort(key=lambda column: column.name not in _LINE)
         first = [column.name for column in columns if column.name in _LINE]
@@ -313,9 +315,13 @@ class Datastore:
         found = f"regexp_extract_all(text, '{MASK}') AS variables"
         return f"{', '.join(first)}, {shown}, {found}, * EXCLUDE ({', '.join(known)})"
 
-    def _fill(self, database: duckdb.DuckDBPyConnection, name: str, source: pa.Table, selected: str) -> None:
-        """Creates a table; a large one slice by slice, and compressed before the next one is loaded. Each slice is
-        freed where nobody else holds `source`."""
+    def _fill(self, database: duckdb.DuckDBPyConnection, name: str, arrays: Arrays, selected: str) -> None:
+        """Creates a table of `arrays`, which it empties; a large one slice by slice, of which each is freed, and
+        compressed before the next one is loaded."""
+        source = pa.table(arrays)
+        arrays.clear()
+        wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
+        schema = pa.schema(list(wide))
         width = _size(source.itercolumns()) / max(1, source.num_rows)
         step = max(1, int(_COMPRESSED / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
         slices = [source.slice(start, step) for start in range(0, max(1, source.num_rows), step)]
@@ -325,7 +331,7 @@ class Datastore:
             size = _size(part.itercolumns())
             if self._loaded and self._loaded + size > _COMPRESSED:
                 self._compress(database)
-            database.register("_source", _wide(part))
+            database.register("_source", part.cast(schema))
             database.execute(f"{statement} SELECT {selected} FROM _source")
             database.unregister("_source")
             statement = f"INSERT INTO {quote(name)}"
@@ -369,14 +375,6 @@ def _single(memory_limit: str) -> duckdb.DuckDBPyConnection:
         connection.close()
 
 
-def _wide(table: pa.Table) -> pa.Table:
-    """A table with row numbers of 64 bits."""
-    if pa.int32() not in table.schema.types:
-        return table
-    wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in table.schema)
-    return table.cast(pa.schema(list(wide)))
-
-
 def _size(columns: Iterable[Any]) -> int:
     """About how many bytes DuckDB takes for columns until it compresses them; 16 for a text that comes as a code."""
     return sum(16 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in columns)
@@ -386,6 +384,12 @@ def _bytes(data: TableData) -> int:
     """The same for all columns of a table and those below it."""
     tables = (table.columns.values() for table in data.walk())
     return _size(column.array for columns in tables for column in columns if column.array is not None)
+
+
+def _plain(data: TableData) -> bool:
+    """Whether all columns of a table and those below it are held in arrays of their values, not in runs or codes."""
+    columns = (column for table in data.walk() for column in table.columns.values())
+    return not any(isinstance(column.array, pa.ChunkedArray | pa.DictionaryArray) for column in columns)
 
 
 def _shapes(data: TableData) -> tuple[Shape, ...]:

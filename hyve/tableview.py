@@ -129,7 +129,7 @@ class TableView:
         owners, values = self.profile.columns.coded(SERIES)
         rows = dict(view.values)
         names = [
-            (f"{'' if i else SERIES + ' '}{value}", rows[str(value)]) for i, value in enumerate(values.to_pylist())
+            (f"{'' if i else SERIES + ' '}{value}", rows[str(value)]) for i, value in enumerate(values.shown())
         ]
         return tuple(names), owners
 
@@ -283,10 +283,10 @@ def _series(columns: Columns, parent: Columns, name: str) -> dict[str, str]:
     owners, numbers = columns.coded(SERIES)
     first = np.unique(owners, return_index=True)[1]
     above = columns.array(f"parent_{parent.table.name}").to_numpy(zero_copy_only=False)[first]
-    names = parent.cells(name, above)
+    names = parent.cells(name, above.tolist())
     if None in names or len(set(names)) < len(names):
         return {}
-    return {str(number): text for number, text in zip(numbers.to_pylist(), names, strict=True)}
+    return {str(number): text for number, text in zip(numbers.shown(), names, strict=True)}
 
 
 def _example(found: Profile, ranked: Sequence[int], only: Kinds | None) -> str:

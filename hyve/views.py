@@ -200,10 +200,10 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
             _, values = read.coded(column.name)
             if (
                 column.type == "VARCHAR"
-                and pc.count_distinct(pc.replace_substring_regex(values, r"\d+", "#")).as_py() < 2
+                and pc.count_distinct(pc.replace_substring_regex(values.array, r"\d+", "#")).as_py() < 2
             ):
                 continue
-            texts = [str(value) for value in values.to_pylist()]
+            texts = [str(value) for value in values.shown()]
             if any(text.lstrip()[:1] in ("{", "[") for text in texts):
                 continue
             before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
