@@ -89,14 +89,17 @@ class Values:
 
 
 class Columns:
-    """The columns of one table. Lists are read as DuckDB's text of them; times are UTC."""
+    """The columns of one table. Lists are read as DuckDB's text of them; times are UTC.
+
+    `short`: they are so short that lists are the faster way.
+    """
 
     def __init__(self, store: Datastore, table: Table) -> None:
         self.table = table
         self._store = store
         cells = table.rows * len(table.columns)
         self._small = cells <= _CELLS and sum(len(source.text) for source in store.sources) <= _CHARACTERS
-        self._short = self._small and table.rows <= _SHORT
+        self.short = self._small and table.rows <= _SHORT
         self._kept: dict[str, pa.Array[Any]] = {}
         self._listed: dict[str, list[Any]] = {}
         self._coded: dict[str, tuple[Codes, Values]] = {}
@@ -121,7 +124,7 @@ class Columns:
         found = self._coded.get(name)
         if found is None:
             array = self.array(name)
-            if self._short and array.type.id in _LISTED:
+            if self.short and array.type.id in _LISTED:
                 found = _coded(self._cells(name), array.type)
             else:
                 if pa.types.is_floating(array.type):
@@ -137,7 +140,7 @@ class Columns:
     def floats(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(the numbers of a column as doubles, whether there is one)."""
         array = self.array(name)
-        if self._short and array.type.id in _LISTED:
+        if self.short and array.type.id in _LISTED:
             cells = self._cells(name)
             there = np.array([cell is not None for cell in cells])
             return np.array([0.0 if cell is None else cell for cell in cells], np.float64), there
@@ -154,7 +157,7 @@ class Columns:
 
     def cells(self, name: str, rows: Sequence[int]) -> list[Any]:
         """The values of some rows as they are shown: times as text."""
-        if self._short:
+        if self.short:
             cells = self._cells(name)
             return [cells[row] for row in rows]
         return shown(self.array(name).take(pa.array(rows, pa.int64())))

@@ -9,6 +9,7 @@ import heapq
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class ColumnView:
         """Whether `values` names all there are."""
         return bool(self.values) and len(self.values) == self.distinct
 
-    @property
+    @cached_property
     def identifier(self) -> bool:
         """Whether it looks like an id: long, random, almost never the same, and no name of anything."""
         if self.distinct <= max(20, self.rows // 4) or re.search("name|host|pod", self.column.name, re.IGNORECASE):
@@ -153,7 +154,7 @@ def entities(columns: Columns) -> list[ColumnView]:
     named = [
         column
         for column in (told(columns.table) if columns.table.rows else ())
-        if column.type == "VARCHAR" and set(rank.words(column.name)).intersection(ENTITIES)
+        if column.type == "VARCHAR" and not rank.name_words(column.name).isdisjoint(ENTITIES)
     ][:_ENTITIES]
     columns.load([column.name for column in named])
     found: list[ColumnView] = []
@@ -334,9 +335,14 @@ ENTITIES = (
 
 def entity_rank(view: ColumnView) -> int:
     """How much a small dimension reads like who or what the rows are about: lower is more."""
-    if view.column.name == SERIES:
+    return _entity_rank(view.column.name)
+
+
+@lru_cache(maxsize=4096)
+def _entity_rank(name: str) -> int:
+    if name == SERIES:
         return -1
-    named = set(rank.words(view.column.name))
+    named = rank.name_words(name)
     return next((i for i, word in enumerate(ENTITIES) if word in named), len(ENTITIES))
 
 
@@ -362,10 +368,13 @@ def is_dimension(view: ColumnView) -> bool:
     return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
 
 
+_CODES = frozenset({"port", "pid", "id", "code", "line", "lineno"})
+
+
 def is_measure(view: ColumnView) -> bool:
     """Whether averages of a column say anything: no ids, codes, positions, or times."""
     if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
         return False
-    if {"port", "pid", "id", "code", "line", "lineno"}.intersection(rank.words(view.column.name)):
+    if not _CODES.isdisjoint(rank.name_words(view.column.name)):
         return False
     return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,12 @@ def words(text: str) -> list[str]:
         if len(pieces) > 1 and compound.isascii():
             found.append(compound.lower())
     return found
+
+
+@lru_cache(maxsize=4096)
+def name_words(name: str) -> frozenset[str]:
+    """The words of a table's or a column's name."""
+    return frozenset(words(name))
 
 
 def _pieces(run: str) -> list[str]:

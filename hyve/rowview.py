@@ -11,11 +11,12 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import codecs, rank
-from hyve.columns import Columns
+from hyve.columns import Columns, Values
 from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
@@ -145,7 +146,7 @@ def row_view(
     known: dict[tuple[Any, ...], int] = {}
     rows: list[tuple[int, float, tuple[Any, ...]]] = []
     for (row, share), cells in zip(order.items(), zip(*columns, strict=True), strict=True):
-        if all(cell is None for cell in cells):
+        if cells.count(None) == len(cells):
             continue  # a row that shows nothing says nothing
         but_time = tuple(cells[place] for place in telling) or cells
         same = cells in known or known.get(but_time, 0) >= _PER_TEMPLATE
@@ -181,7 +182,7 @@ def _picked(
     if free_text(found.table):
         ids = []
     keep = [i for i in keep if not views[i].identifier]
-    asked = [i for i in keep if set(rank.words(views[i].column.name)).intersection(words)]
+    asked = [i for i in keep if not rank.name_words(views[i].column.name).isdisjoint(words)]
     telling = [i for i in chosen if not views[i].identifier]
     # Who or what a row is about, and when it was, belongs to why it is here.
     about = [i for i in keep if names_entities(views[i]) or views[i].time]
@@ -245,12 +246,12 @@ def _candidates(
 
 def _spread(rows: int, most: int) -> list[int]:
     """Rows evenly spread over a table, those of a smaller `most` being the first of a larger one (van der Corput)."""
-    found: dict[int, None] = {}
-    for k in range(1 << rows.bit_length()):
-        if len(found) >= most:
-            break
-        found[int(int(f"{k:032b}"[::-1], 2) / 2**32 * rows)] = None
-    return list(found)
+    # No row comes twice before all do, so a power of two that is above either number is enough.
+    bits = min(rows.bit_length(), most.bit_length())
+    places = np.zeros(1, np.int64)
+    for bit in range(bits):
+        places = np.concatenate([places, places + (1 << (31 - bit))])
+    return list(dict.fromkeys((places / 2**32 * rows).astype(np.int64).tolist()))[:most]
 
 
 class _Scores:
@@ -353,12 +354,11 @@ def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
         names = ["text"]
     if not names or not words or not table.rows:
         return []
-    patterns = [_whole_word(word) for word in words]
-    (matched,) = _matches(columns, names, ["|".join(patterns)])
+    (matched,) = _matches(columns, names, words, together=True)
     rows = np.flatnonzero(matched)
     if len(rows) > min(_READ, table.rows // 2):  # words that most rows have tell none of them apart
         told = np.zeros(table.rows, np.int64)
-        for hits in _matches(columns, names, patterns):
+        for hits in _matches(columns, names, words, together=False):
             if np.count_nonzero(hits) <= table.rows // 2:
                 told += hits
         rows = np.flatnonzero(told)
@@ -382,16 +382,33 @@ def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
     return result
 
 
-def _matches(columns: Columns, names: Sequence[str], patterns: Sequence[str]) -> list[NDArray[np.bool_]]:
-    """Which rows have a text that a pattern finds, for each pattern."""
-    matched = [np.zeros(columns.table.rows, np.bool_) for _ in patterns]
-    for name in names:
-        codes, values = columns.coded(name)
-        filled = codes >= 0
-        for rows, pattern in zip(matched, patterns, strict=True):
+def _matches(
+    columns: Columns, names: Sequence[str], words: Sequence[str], *, together: bool
+) -> list[NDArray[np.bool_]]:
+    """Which rows have a text with one of some words, or for each word which rows have one with it.
+
+    A pattern takes longer to be read than to be looked for in a short column: such columns are looked through at once,
+    and only for words that are there at all, whatever stands around them.
+    """
+    matched = [np.zeros(columns.table.rows, np.bool_) for _ in (words[:1] if together else words)]
+    coded = [columns.coded(name) for name in names]
+    for group in [coded] if columns.short else [[one] for one in coded]:
+        values, there = group[0][1], [*words]
+        if columns.short:
+            texts = [text for _, own in group for text in own.shown()]
+            values, said = Values(texts, pa.string()), "\n".join(texts).lower()
+            there = [word for word in words if word in said] if said.isascii() else there
+        patterns = {words.index(word): _whole_word(word) for word in there}
+        if together and there:
+            patterns = {0: "|".join(patterns.values())}
+        for i, pattern in patterns.items():
             hits = pc.match_substring_regex(values.array, pattern, ignore_case=True).to_numpy(zero_copy_only=False)
-            if hits.any():
-                rows |= filled & hits[codes]
+            at = 0
+            for codes, own in group:
+                found = hits[at : at + len(own)]
+                at += len(own)
+                if found.any():
+                    matched[i] |= (codes >= 0) & found[codes]
     return matched
 
 

@@ -246,7 +246,7 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
         score -= 1
     if view.column.name == "line" or (view.column.name == "template" and not listed(view)):
         score += 5
-    return score - 6 * bool(set(rank.words(view.column.name)).intersection(words))
+    return score - 6 * (not rank.name_words(view.column.name).isdisjoint(words))
 
 
 def _mean_lines(
@@ -255,7 +255,7 @@ def _mean_lines(
     """`mean of value by service: ...` for the likeliest measures and dimensions."""
     views = [found.views[i] for i in ranked]
     groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
-    groups.sort(key=lambda view: (not set(rank.words(view.column.name)).intersection(words), entity_rank(view)))
+    groups.sort(key=lambda view: (rank.name_words(view.column.name).isdisjoint(words), entity_rank(view)))
     groups = [view for view in groups if not view.same]
     measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)]
     of = "" if only is None or only.all else f" of {only.name}s"
@@ -274,7 +274,7 @@ def _series_name(store: Datastore, table: Table) -> tuple[Columns | None, str]:
     """The parent table and its column that names the series, or no table and their number."""
     parent = store.catalog.table(table.parent or "")
     texts = [c.name for c in parent.columns if c.type == "VARCHAR" and not c.derived] if parent is not None else []
-    named = [name for name in texts if name == "_key" or set(rank.words(name)).intersection(ENTITIES)]
+    named = [name for name in texts if name == "_key" or not rank.name_words(name).isdisjoint(ENTITIES)]
     return (Columns(store, parent), named[0]) if parent is not None and named else (None, SERIES)
 
 

@@ -13,10 +13,9 @@ Rules:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-import pyarrow.compute as pc
 
 from hyve import codecs, notation, rank
 from hyve.columns import Columns
@@ -188,22 +187,17 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
     """Tokens that no lossless text of these tables stays under; the count ends once it is above `enough`.
 
     A text has each value of a column at least once, without what all of them begin and end with. Columns that may be
-    said by a start and a step, or hold JSON, do not count.
+    said by a start and a step, or hold JSON, do not count. The longest tables are read first: they say most.
     """
     least = 0.0
-    for read in columns:
-        if read.table.kind != "base":
-            continue
+    base = (read for read in columns if read.table.kind == "base")
+    for read in sorted(base, key=lambda read: -read.table.rows):
         for column in read.table.columns:
             if column.derived or structural(column) or column.type not in ("VARCHAR", "DOUBLE"):
                 continue
-            _, values = read.coded(column.name)
-            if (
-                column.type == "VARCHAR"
-                and pc.count_distinct(pc.replace_substring_regex(values.array, r"\d+", "#")).as_py() < 2
-            ):
+            texts = [str(value) for value in read.coded(column.name)[1].shown()]
+            if column.type == "VARCHAR" and _alike(texts):
                 continue
-            texts = [str(value) for value in values.shown()]
             if any(text.lstrip()[:1] in ("{", "[") for text in texts):
                 continue
             before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
@@ -216,6 +210,15 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
     return int(least)
 
 
+def _alike(texts: Sequence[str]) -> bool:
+    """Whether texts differ in nothing but their digits."""
+    first = _DIGITS.sub("#", texts[0]) if texts else ""
+    return all(_DIGITS.sub("#", text) == first for text in texts)
+
+
+_DIGITS = re.compile(r"\d+", re.ASCII)
+
+
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
     """How much each table matters: by size, by the question's words in its names, relations before their source."""
     weights = []
@@ -223,7 +226,8 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
         weight = 1.0 + math.log1p(table.rows)
         if table.kind == "relation" or free_text(table):
             weight = max(weight, 6.0)  # a single alert, or what somebody wrote, matters as much as many spans
-        named = set(rank.words(table.name)) | {w for column in table.columns[:200] for w in rank.words(column.name)}
+        names = (table.name, *[column.name for column in table.columns[:200]])
+        named = frozenset[str]().union(*map(rank.name_words, names))
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
         if _as_received(table, tables):  # the relations tell it again, and better
             weight *= 0.15
