@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -354,15 +355,11 @@ def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
         names = ["text"]
     if not names or not words or not table.rows:
         return []
-    (matched,) = _matches(columns, names, words, together=True)
-    rows = np.flatnonzero(matched)
+    rows = np.flatnonzero(_matched(columns, names, words))
     if len(rows) > min(_READ, table.rows // 2):  # words that most rows have tell none of them apart
-        told = np.zeros(table.rows, np.int64)
-        for hits in _matches(columns, names, words, together=False):
-            if np.count_nonzero(hits) <= table.rows // 2:
-                told += hits
-        rows = np.flatnonzero(told)
-        rows = rows[np.argsort(-told[rows], kind="stable")[:_READ]]
+        told = _telling(columns, names, words, rows)
+        rows = rows[told > 0]
+        rows = rows[np.argsort(-told[told > 0], kind="stable")[:_READ]]
     cells = [columns.cells(name, rows.tolist()) for name in names]
     texts = [" ".join([cell for cell in row if cell is not None])[:2000] for row in zip(*cells, strict=True)]
     scores = rank.bm25(words, texts)
@@ -382,34 +379,69 @@ def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
     return result
 
 
-def _matches(
-    columns: Columns, names: Sequence[str], words: Sequence[str], *, together: bool
-) -> list[NDArray[np.bool_]]:
-    """Which rows have a text with one of some words, or for each word which rows have one with it.
+def _matched(columns: Columns, names: Sequence[str], words: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows have a text with one of some words.
 
     A pattern takes longer to be read than to be looked for in a short column: such columns are looked through at once,
     and only for words that are there at all, whatever stands around them.
     """
-    matched = [np.zeros(columns.table.rows, np.bool_) for _ in (words[:1] if together else words)]
     coded = [columns.coded(name) for name in names]
+    matched = np.zeros(columns.table.rows, np.bool_)
     for group in [coded] if columns.short else [[one] for one in coded]:
-        values, there = group[0][1], [*words]
+        values = group[0][1]
         if columns.short:
             texts = [text for _, own in group for text in own.shown()]
-            values, said = Values(texts, pa.string()), "\n".join(texts).lower()
-            there = [word for word in words if word in said] if said.isascii() else there
-        patterns = {words.index(word): _whole_word(word) for word in there}
-        if together and there:
-            patterns = {0: "|".join(patterns.values())}
-        for i, pattern in patterns.items():
-            hits = pc.match_substring_regex(values.array, pattern, ignore_case=True).to_numpy(zero_copy_only=False)
-            at = 0
-            for codes, own in group:
-                found = hits[at : at + len(own)]
-                at += len(own)
-                if found.any():
-                    matched[i] |= (codes >= 0) & found[codes]
+            said = "\n".join(texts).lower()
+            values = Values(texts, pa.string())
+            words = [word for word in words if word in said] if said.isascii() else words
+        if not words:
+            break
+        hits, at = _hits(values, "|".join(map(_whole_word, words))), 0
+        for codes, own in group:
+            matched |= (codes >= 0) & np.append(hits[at : at + len(own)], False)[codes]
+            at += len(own)
     return matched
+
+
+def _telling(
+    columns: Columns, names: Sequence[str], words: Sequence[str], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many words some rows have that not more than half of the table has."""
+    told, most = np.zeros(len(rows), np.int64), columns.table.rows // 2
+    if columns.short:
+        cells = zip(*(columns.cells(name, rows.tolist()) for name in names), strict=True)
+        said = [_words_of("\n".join(filter(None, row)), words) for row in cells]
+        counts = Counter(word for found in said for word in found)
+        return np.array([sum(counts[word] <= most for word in found) for found in said], np.int64)
+    coded = [columns.coded(name) for name in names]
+    for word in words:
+        found = np.zeros(len(rows), np.bool_)
+        for codes, values in coded:
+            found |= np.append(_hits(values, _whole_word(word)), False)[codes[rows]]
+        if np.count_nonzero(found) <= most:
+            told += found
+    return told
+
+
+def _hits(values: Values, pattern: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.match_substring_regex(values.array, pattern, ignore_case=True).to_numpy(
+        zero_copy_only=False
+    )
+    return found
+
+
+def _words_of(text: str, words: Sequence[str]) -> list[str]:
+    """Which of some words a text has, as the pattern of `_whole_word` finds them."""
+    text = text.lower()
+    runs = set(_RUN.findall(text))
+    return [word for word in words if word in runs or (word in text and not _RUN.fullmatch(word) and _stands(word, text))]
+
+
+def _stands(word: str, text: str) -> bool:
+    return not word.isascii() or re.search(rf"(?a:\b){re.escape(word)}(?a:\b)", text) is not None
+
+
+_RUN = re.compile(r"\w+", re.ASCII)
 
 
 def _whole_word(word: str) -> str:
