@@ -15,7 +15,7 @@ from hyve.profile import told
 from hyve.store import Table
 from hyve.tokens import count_tokens
 
-_ROUNDS, _FEW = 4, 8
+_ROUNDS, SPARE = 4, 8
 """So often a text is filled up while more than a few tokens are unused."""
 _MARKERS = 16
 """Tokens that the marks of cut rows and columns may take."""
@@ -47,6 +47,11 @@ class Line:
         object.__setattr__(self, "cost", count_tokens(self.text) + 1)
 
 
+def precedence(line: Line) -> tuple[float, int, int, int]:
+    """The order in which lines are taken."""
+    return -line.priority, line.table, line.section, line.order
+
+
 @dataclass(frozen=True)
 class Fitted:
     """A text that fits: how many lines it has, how many of those that wanted in it has not, the tokens left unused."""
@@ -62,7 +67,7 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
 
     `rest` are the tables that are only named, `note` stands above all.
     """
-    lines.sort(key=lambda line: (-line.priority, line.table, line.section, line.order))
+    lines.sort(key=precedence)
     most = _names_that_fit(tables, range(len(tables)), budget // 3)
     above = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
     room = budget - above
@@ -80,7 +85,7 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
             most = most * 3 // 4
     # A text has fewer tokens than its lines one by one: there is room for some more.
     for _ in range(_ROUNDS):
-        if found.unused < _FEW or not found.left:
+        if found.unused < SPARE or not found.left:
             break
         room += found.unused
         more = assembled(_taken(lines, room))

@@ -6,8 +6,9 @@ and last ones. A row view holds rows in table order, cells parted by `|`; its fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,6 @@ _TOGETHER = 24
 """Most columns of one value that share a line: a line is shown as a whole or not at all."""
 _COLUMN = 8
 """Tokens that the line of a column has at least."""
-_ENOUGH = 1.5
-"""Rows are made ready for so many times the budget: those that matter more fill it, some are left for its gaps."""
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -78,12 +77,12 @@ class TableView:
     series: dict[str, str]
     in_toon: bool
 
-    def lines(self, limit: int, budget: int) -> list[Line]:
-        """The candidate lines, with cells of at most `limit` characters; of many rows, as many as may be needed."""
+    def lines(self, limit: int) -> list[Line]:
+        """The candidate lines but for the rows, with cells of at most `limit` characters."""
         table, views = self.profile.table, self.profile.views
         i, weight = self.index, self.weight
         head = 1000.0 + weight if self.main else weight * 1.35
-        parts, owners = self._parts()
+        parts, _ = self._parts
         lines = [Line(i, HEAD, 0, head, f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}", parts=parts)]
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
@@ -107,20 +106,20 @@ class TableView:
             names = ["rowid", *self.rows.columns]
             columns_line = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
             lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names))
-            spent = 0
-            for row, share, cells in self.rows.rows:
-                if self.in_toon:
-                    shown = [show(cell, limit) if type(cell) is str else cell for cell in cells]
-                    text = f"  {toon.row([row, *shown])}"
-                else:
-                    text = "|".join([str(row), *[show(cell, limit) for cell in cells]])
-                line = Line(i, ROWS, row, weight * share, text, part=int(owners[row]) if parts else -1)
-                spent += line.cost
-                lines.append(line)
-                if spent > budget * _ENOUGH:
-                    break
         return lines
 
+    def row_lines(self, limit: int) -> Iterator[Line]:
+        """The lines of the rows, made one by one, those that matter more first."""
+        parts, owners = self._parts
+        for row, share, cells in self.rows.rows if self.rows is not None else ():
+            if self.in_toon:
+                shown = [show(cell, limit) if type(cell) is str else cell for cell in cells]
+                text = f"  {toon.row([row, *shown])}"
+            else:
+                text = "|".join([str(row), *[show(cell, limit) for cell in cells]])
+            yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
+
+    @cached_property
     def _parts(self) -> tuple[tuple[tuple[str, int], ...], Codes]:
         """(name and rows of each series, the number of the series of each row), where there are a few."""
         view = next((view for view in self.profile.views if view.column.name == SERIES), None)
@@ -164,7 +163,7 @@ class Brief:
     entities: tuple[ColumnView, ...]
     note: str = ""
 
-    def lines(self, limit: int, budget: int) -> list[Line]:
+    def lines(self, limit: int) -> list[Line]:
         """The candidate lines."""
         i, weight, table = self.index, self.weight, self.table
         names = [quote(column.name) for column in told(table)]
@@ -185,8 +184,12 @@ class Brief:
             lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}), (view.column.name,)))
         return lines
 
+    def row_lines(self, limit: int) -> Iterator[Line]:
+        """No row of it is shown."""
+        return iter(())
+
     def cuts(self, limit: int) -> bool:
-        """No cell of it is shown."""
+        """Nor any cell."""
         return False
 
     def short(self) -> bool:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import merge
 
 from hyve import codecs, notation, rank
 from hyve.columns import Columns
-from hyve.fit import Fitted, fit
+from hyve.fit import SPARE, Fitted, Line, fit, precedence
 from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
 from hyve.store import Datastore, Table
@@ -33,6 +34,8 @@ _MAIN, _ROOMY = 3, 1_200
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
 _HALVINGS = 4
+_READY = (1.25, 1.25, 2.5)
+"""Rows are made ready, those that matter most first, for so many times the budget: to fill it, and then its gaps."""
 _SLACK = 0.02
 """The share of the budget that may stay unused while something is cut."""
 
@@ -75,9 +78,20 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
             views[i] = Brief(i, weights[i], max(weights), tables[i], unnamed, notes.get(i, ""))
 
     def best(limit: int) -> Fitted:
-        lines = [line for view in views.values() for line in view.lines(limit, budget)]
+        lines = [line for view in views.values() for line in view.lines(limit)]
+        rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
         note = _HEADS if any(view.short() for view in views.values()) else ""
-        return fit(lines, tables, [i for i in range(len(tables)) if i not in views], budget, note)
+        rest = [i for i in range(len(tables)) if i not in views]
+        found: Fitted | None = None
+        for share in _READY:
+            more = list(_worth(rows, budget * share))
+            if found is None or more:
+                lines += more
+                tried = fit(lines, tables, rest, budget, note)
+                found = tried if found is None or 0 <= tried.unused < found.unused else found
+            if found.unused < SPARE or not more:
+                break
+        return found
 
     def cut(limit: int, shown: Fitted) -> bool:
         """Whether cells are cut at `limit` while budget is left."""
@@ -94,6 +108,15 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
             found = best(cells[0])
         found = _lengthened(found, cells, best, cut)
     return Excerpt(found.text, True)
+
+
+def _worth(rows: Iterator[Line], tokens: float) -> Iterator[Line]:
+    """The next rows of so many tokens."""
+    for line in rows:
+        yield line
+        tokens -= line.cost
+        if tokens < 0:
+            return
 
 
 def _told_elsewhere(store: Datastore, table: Table) -> str:
