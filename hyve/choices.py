@@ -214,8 +214,10 @@ class Objects:
         parted: dict[tuple[int, tuple[int, ...]], int] = {}
         self._groups = {}
         for key, group in known.items():
+            if type(values[0][key]) is not list:
+                continue
             column = [value[key] for value in values]
-            if type(column[0]) is not list or any(type(item) is not list for item in column):
+            if any(type(item) is not list for item in column):
                 continue
             lengths = tuple(map(len, column))
             if not self.several and max(lengths) <= FIXED_LIST:

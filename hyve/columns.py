@@ -119,6 +119,10 @@ class Columns:
             self.load(along if name in along else [name])
         return self._kept[name]
 
+    def size(self, name: str) -> int:
+        """About how many bytes a column has."""
+        return self.array(name).nbytes if self.short else 8 * self.table.rows
+
     def coded(self, name: str) -> tuple[Codes, Values]:
         """(the number of each row's value, -1 for none; the distinct values)."""
         found = self._coded.get(name)

@@ -24,7 +24,7 @@ HEAD, COLUMNS, MEANS, ROWS, QUERY = range(5)
 """The sections of a table, in reading order; the queries of all tables stand at the end."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Line:
     """A candidate line: where it stands, how much it matters, the columns that it is about, its tokens with its end.
 
@@ -44,7 +44,7 @@ class Line:
     cost: int = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cost", count_tokens(self.text) + 1)
+        self.cost = count_tokens(self.text) + 1
 
 
 def precedence(line: Line) -> tuple[float, int, int, int]:

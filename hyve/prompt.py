@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from hyve.errors import BudgetError, InputError
@@ -122,7 +123,14 @@ def size(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any
     """o200k tokens of messages and tool specifications."""
     text = "\n\n".join(str(message.get("content") or "") for message in messages)
     calls = [call for message in messages for call in message.get("tool_calls") or ()]
-    return count_tokens(text) + sum(count_tokens(json.dumps(part, separators=(",", ":"))) for part in (*tools, *calls))
+    specified = sum(_specification(json.dumps(tool, separators=(",", ":"))) for tool in tools)
+    return count_tokens(text) + specified + sum(count_tokens(json.dumps(call, separators=(",", ":"))) for call in calls)
+
+
+@lru_cache(maxsize=16)
+def _specification(text: str) -> int:
+    """Tokens of a tool's specification, which is the same in every prompt."""
+    return count_tokens(text)
 
 
 def build(

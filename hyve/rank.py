@@ -67,9 +67,12 @@ def terms(query: str) -> list[str]:
 def bm25(query: Sequence[str], texts: Iterable[str]) -> list[float]:
     """The BM25Okapi score of each text for the query's words."""
     corpus = [words(text) or [""] for text in texts]
-    if not corpus or not query:
+    there = frozenset[str]().union(*corpus)
+    said = [word for word in query if word in there]  # the others add nothing
+    if not said:
         return [0.0] * len(corpus)
-    return [float(score) for score in BM25Okapi(corpus).get_scores(list(query))]
+    scores: list[float] = BM25Okapi(corpus).get_scores(said).tolist()
+    return scores
 
 
 def surprise(rows: int, distinct: int, count: int) -> float:
@@ -108,8 +111,7 @@ def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDA
         return scores
     order = finite[np.lexsort((numbers[finite], series[finite]))]
     values, owners = numbers[order], series[order]
-    starts = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
-    sizes = np.diff(np.r_[starts, len(values)])
+    starts, sizes = runs(owners)
     with np.errstate(all="ignore"):
         low, median, high = (_quantile(values, starts, sizes, share) for share in (0.25, 0.5, 0.75))
         spread = (high - low) / 1.349
@@ -119,6 +121,16 @@ def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDA
         away = np.abs(values - np.repeat(median, sizes)) / np.repeat(spread, sizes)
     scores[order] = np.minimum(np.nan_to_num(away, nan=0.0, posinf=0.0), 40) / 4
     return scores
+
+
+def runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(where each run of equal values begins, how many it has)."""
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    starts = np.flatnonzero(first)
+    sizes = np.full(len(starts), len(values))
+    sizes[:-1] = starts[1:]
+    return starts, sizes - starts
 
 
 def _quantile(

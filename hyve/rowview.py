@@ -8,7 +8,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -143,13 +145,14 @@ def row_view(
         names[place] += head
     hidden = len(picked) - len(ids)
     telling = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
+    tell = itemgetter(slice(None)) if len(telling) in (0, len(picked)) else itemgetter(*telling)
     seen: dict[str, int] = {}
-    known: dict[tuple[Any, ...], int] = {}
+    known: dict[Any, int] = {}
     rows: list[tuple[int, float, tuple[Any, ...]]] = []
     for (row, share), cells in zip(order.items(), zip(*columns, strict=True), strict=True):
         if cells.count(None) == len(cells):
             continue  # a row that shows nothing says nothing
-        but_time = tuple(cells[place] for place in telling) or cells
+        but_time = tell(cells)
         same = cells in known or known.get(but_time, 0) >= _PER_TEMPLATE
         known[cells] = 1
         if but_time != cells:
@@ -281,9 +284,9 @@ class _Scores:
         rare = rare[np.argsort(-self.best[rare], kind="stable")]
         by_kind = np.argsort(self.kind[rare], kind="stable")
         kinds = self.kind[rare][by_kind]
-        starts = np.flatnonzero(np.r_[True, kinds[1:] != kinds[:-1]]) if len(rare) else np.zeros(0, np.int64)
+        starts, sizes = rank.runs(kinds)
         before = np.zeros(len(rare))
-        before[by_kind] = np.arange(len(rare)) - np.repeat(starts, np.diff(np.r_[starts, len(rare)]))
+        before[by_kind] = np.arange(len(rare)) - np.repeat(starts, sizes)
         scores = self.best[rare] / (1 + np.maximum(0, before - _FULL + 1) / 2)
         order = np.argsort(-scores, kind="stable")[:_RARE]
         found = []
@@ -383,7 +386,7 @@ def _matched(columns: Columns, names: Sequence[str], words: Sequence[str]) -> ND
     """Which rows have a text with one of some words.
 
     A pattern takes longer to be read than to be looked for in a short column: such columns are looked through at once,
-    and only for words that are there at all, whatever stands around them.
+    and only for words that they have.
     """
     coded = [columns.coded(name) for name in names]
     matched = np.zeros(columns.table.rows, np.bool_)
@@ -391,15 +394,16 @@ def _matched(columns: Columns, names: Sequence[str], words: Sequence[str]) -> ND
         values = group[0][1]
         if columns.short:
             texts = [text for _, own in group for text in own.shown()]
-            said = "\n".join(texts).lower()
+            words = _words_of("\n".join(texts), words)
             values = Values(texts, pa.string())
-            words = [word for word in words if word in said] if said.isascii() else words
         if not words:
             break
         hits, at = _hits(values, "|".join(map(_whole_word, words))), 0
         for codes, own in group:
-            matched |= (codes >= 0) & np.append(hits[at : at + len(own)], False)[codes]
+            found = hits[at : at + len(own)]
             at += len(own)
+            if found.any():
+                matched |= (codes >= 0) & found[codes]
     return matched
 
 
@@ -433,18 +437,22 @@ def _hits(values: Values, pattern: str) -> NDArray[np.bool_]:
 def _words_of(text: str, words: Sequence[str]) -> list[str]:
     """Which of some words a text has, as the pattern of `_whole_word` finds them."""
     text = text.lower()
-    runs = set(_RUN.findall(text))
-    return [word for word in words if word in runs or (word in text and not _RUN.fullmatch(word) and _stands(word, text))]
+    plain, others = _parted(tuple(words))
+    there = [word for word in others if word in text and re.search(_whole_word(word, r"(?a:\b)"), text)]
+    return [*plain.intersection(_RUN.findall(text)), *there]
 
 
-def _stands(word: str, text: str) -> bool:
-    return not word.isascii() or re.search(rf"(?a:\b){re.escape(word)}(?a:\b)", text) is not None
+@lru_cache(maxsize=64)
+def _parted(words: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """(words of letters and digits alone, the others)."""
+    plain = frozenset(filter(_RUN.fullmatch, words))
+    return plain, tuple(word for word in words if word not in plain)
 
 
 _RUN = re.compile(r"\w+", re.ASCII)
 
 
-def _whole_word(word: str) -> str:
+def _whole_word(word: str, bound: str = r"\b") -> str:
     """A pattern for a word that is no part of a longer one; scripts without blanks have no such bounds."""
     escaped = re.escape(word)
-    return rf"\b{escaped}\b" if word.isascii() else escaped
+    return f"{bound}{escaped}{bound}" if word.isascii() else escaped

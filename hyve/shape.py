@@ -290,7 +290,7 @@ class Shredder:
         self.put(table, path, rows, array, derived, exact)
         if self.expand and kinds == {str}:
             table.columns[path].spells = True
-            if pc.any(pc.match_substring_regex(array, _HOLDS)).as_py():
+            if _may_hold(column, array):
                 self.embedded(table, path, rows, values if signatures == "v" else column)
         return signatures
 
@@ -496,4 +496,14 @@ class Shredder:
 
 _OPENERS = ("{", "[", '"')
 _HOLDS = r"""^\s*[{\["]"""
+_SHORT = 1_000
 _TRIES = 200
+
+
+def _may_hold(texts: Sequence[str | None], array: pa.Array[Any]) -> bool:
+    """Whether a text begins like JSON or a literal. Of few texts the first characters tell it soonest."""
+    if len(texts) <= _SHORT:
+        first = {text[:1] for text in texts if text}
+        if first.isdisjoint(_OPENERS) and not any(map(str.isspace, first)):
+            return False
+    return bool(pc.any(pc.match_substring_regex(array, _HOLDS)).as_py())

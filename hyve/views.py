@@ -210,27 +210,42 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
     """Tokens that no lossless text of these tables stays under; the count ends once it is above `enough`.
 
     A text has each value of a column at least once, without what all of them begin and end with. Columns that may be
-    said by a start and a step, or hold JSON, do not count. The longest tables are read first: they say most.
+    said by a start and a step, or hold JSON, do not count. The largest are read first: they say most.
     """
     least = 0.0
-    base = (read for read in columns if read.table.kind == "base")
-    for read in sorted(base, key=lambda read: -read.table.rows):
-        for column in read.table.columns:
-            if column.derived or structural(column) or column.type not in ("VARCHAR", "DOUBLE"):
-                continue
-            texts = [str(value) for value in read.coded(column.name)[1].shown()]
-            if column.type == "VARCHAR" and _alike(texts):
-                continue
-            if any(text.lstrip()[:1] in ("{", "[") for text in texts):
-                continue
-            before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
-            reverse = [text[before:][::-1] for text in texts]
-            behind = len(codecs.common(min(reverse), max(reverse))) if len(texts) > 1 else 0
-            stripped = "\n".join([text[before : len(text) - behind] for text in texts])
-            least += 0.8 * max(0, count_tokens(stripped) - len(texts))
-            if least > enough:
-                return int(least)
+    asked = [
+        (read, column)
+        for read in columns
+        if read.table.kind == "base"
+        for column in read.table.columns
+        if not (column.derived or structural(column)) and column.type in ("VARCHAR", "DOUBLE")
+    ]
+    for read, column in sorted(asked, key=lambda pair: -pair[0].size(pair[1].name)):
+        texts = list(map(str, read.coded(column.name)[1].shown()))
+        first = {text[:1] for text in texts}
+        if any(char.isspace() for char in first):
+            first = {text.lstrip()[:1] for text in texts}
+        if not texts or "{" in first or "[" in first:
+            continue
+        if column.type == "VARCHAR" and _alike(texts):
+            continue
+        before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
+        end = _end(texts, before) if len(texts) > 1 else 0
+        stripped = "\n".join([text[before : len(text) - end] for text in texts])
+        least += 0.8 * max(0, count_tokens(stripped) - len(texts))
+        if least > enough:
+            return int(least)
     return int(least)
+
+
+def _end(texts: Sequence[str], before: int) -> int:
+    """How many characters all texts end with, the first ones aside."""
+    size = min(map(len, texts)) - before
+    end = texts[0][len(texts[0]) - size :]
+    for text in texts:
+        while not text.endswith(end):
+            end = end[1:]
+    return len(end)
 
 
 def _alike(texts: Sequence[str]) -> bool:
