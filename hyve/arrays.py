@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hyve.strictjson import Pairs
 
@@ -48,6 +50,20 @@ def list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
         return pa.array(values, pa.list_(types[kind]))
     except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
         return None
+
+
+_OPENERS = frozenset('{["')
+_HOLDS = r"""^\s*[{\["]"""
+_SHORT = 1_000
+
+
+def may_hold(texts: Sequence[str | None], array: pa.Array[Any]) -> bool:
+    """Whether one of some texts begins as JSON or a literal would; of few, their first characters tell it soonest."""
+    if len(texts) <= _SHORT:
+        first = {text[0] for text in texts if text}
+        if first.isdisjoint(_OPENERS) and not any(map(str.isspace, first)):
+            return False
+    return bool(pc.any(pc.match_substring_regex(array, _HOLDS)).as_py())
 
 
 def row_numbers(count: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

@@ -35,7 +35,7 @@ Codes = NDArray[np.int32] | NDArray[np.int8]
 
 
 class Values:
-    """The distinct values of a column, in the order of the rows that have them first: as Arrow has them, or in a list."""
+    """The distinct values of a column, in the order of the rows that have them first: Arrow's, or in a list."""
 
     def __init__(self, values: pa.Array[Any] | list[Any], kind: pa.DataType) -> None:
         self._values, self._kind = values, kind
@@ -136,7 +136,10 @@ class Columns:
                 coded = array.dictionary_encode()
                 codes = (coded.indices.fill_null(-1) if coded.null_count else coded.indices).to_numpy()
                 few = len(coded.dictionary) <= _FEW
-                found = codes.astype(np.int8) if few and not self._small else codes, Values(coded.dictionary, array.type)
+                found = (
+                    codes.astype(np.int8) if few and not self._small else codes,
+                    Values(coded.dictionary, array.type),
+                )
             if self._small or len(found[1]) <= _FEW:
                 self._coded[name] = found
         return found

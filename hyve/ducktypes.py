@@ -14,11 +14,12 @@ import pyarrow as pa
 _NAMES = {
     pa.string(): "VARCHAR",
     pa.int64(): "BIGINT",
+    pa.int32(): "BIGINT",
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
     pa.timestamp("ns"): "TIMESTAMP_NS",
 }
-"""The types that values are held in, beside decimals and lists; row numbers of 32 bits are loaded as 64."""
+"""The types that values are held in, beside decimals and lists; 32 bits hold row numbers, which are loaded as 64."""
 
 _BARE = re.compile(r"(?!null\Z|[ \t-\r])[^,:=(){}\[\]\"'\\]+(?<![ \t-\r])", re.IGNORECASE)
 

@@ -170,8 +170,10 @@ class _Shown(_Asked):
 
     def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
         read = self._store.columns(table, names, lists)
-        masked = {name: mask_column(self._redactor, name, column) for name, column in read.items()}
-        return {name: column if masked[name] is None else masked[name] for name, column in read.items()}
+        for name, column in read.items():
+            masked = mask_column(self._redactor, name, column)
+            read[name] = column if masked is None else masked
+        return read
 
     def _learn(self, table: Table) -> None:
         """Learns the values of columns whose name says that they are secret, and of rows whose `key` or `name` does."""

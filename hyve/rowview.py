@@ -318,8 +318,8 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
             codes = columns.coded(view.column.name)[0]
             scores.add(i, rank.rare_kinds(codes, _LEAST), codes)
         if 0 < filled < view.rows // 4:
-            there = columns.filled(view.column.name)
-            present.setdefault(np.packbits(there).tobytes(), (filled, []))[1].append(i)
+            bits = np.packbits(columns.filled(view.column.name)).tobytes()
+            present.setdefault(bits, (filled, []))[1].append(i)
     for bits, (filled, together) in present.items():
         as_rare = sum(other <= 2 * filled for other, _ in present.values())
         surprise = rank.surprise(table.rows, 2 * as_rare, filled)
@@ -428,10 +428,8 @@ def _telling(
 
 
 def _hits(values: Values, pattern: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.match_substring_regex(values.array, pattern, ignore_case=True).to_numpy(
-        zero_copy_only=False
-    )
-    return found
+    found = pc.match_substring_regex(values.array, pattern, ignore_case=True)
+    return np.asarray(found, np.bool_)
 
 
 def _words_of(text: str, words: Sequence[str]) -> list[str]:

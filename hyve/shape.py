@@ -35,9 +35,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hyve.arrays import array_of, dump, list_array
+from hyve.arrays import array_of, dump, list_array, may_hold
 from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
 from hyve.document import collector_paused
 from hyve.encodings import encodable
@@ -290,7 +289,7 @@ class Shredder:
         self.put(table, path, rows, array, derived, exact)
         if self.expand and kinds == {str}:
             table.columns[path].spells = True
-            if _may_hold(column, array):
+            if may_hold(column, array):
                 self.embedded(table, path, rows, values if signatures == "v" else column)
         return signatures
 
@@ -495,15 +494,4 @@ class Shredder:
 
 
 _OPENERS = ("{", "[", '"')
-_HOLDS = r"""^\s*[{\["]"""
-_SHORT = 1_000
 _TRIES = 200
-
-
-def _may_hold(texts: Sequence[str | None], array: pa.Array[Any]) -> bool:
-    """Whether a text begins like JSON or a literal. Of few texts the first characters tell it soonest."""
-    if len(texts) <= _SHORT:
-        first = {text[:1] for text in texts if text}
-        if first.isdisjoint(_OPENERS) and not any(map(str.isspace, first)):
-            return False
-    return bool(pc.any(pc.match_substring_regex(array, _HOLDS)).as_py())

@@ -305,7 +305,9 @@ class Datastore:
         """Puts what lines say behind their text; gives what is selected of the arrays that are loaded."""
         columns.sort(key=lambda column: column.name not in _LINE)
         first = [column.name for column in columns if column.name in _LINE]
-        said = [Column(name, kind, "text", True) for name, kind in (("template", "VARCHAR"), ("variables", "VARCHAR[]"))]
+        said = [
+            Column(name, kind, "text", True) for name, kind in (("template", "VARCHAR"), ("variables", "VARCHAR[]"))
+        ]
         columns[len(first) : len(first)] = said
         if self._database is None:
             arrays["template"] = pc.replace_substring_regex(arrays["text"], HIDDEN, "#")

@@ -127,9 +127,7 @@ class TableView:
             return (), np.zeros(0, np.int32)
         owners, values = self.profile.columns.coded(SERIES)
         rows = dict(view.values)
-        names = [
-            (f"{'' if i else SERIES + ' '}{value}", rows[str(value)]) for i, value in enumerate(values.shown())
-        ]
+        names = [(f"{'' if i else SERIES + ' '}{value}", rows[str(value)]) for i, value in enumerate(values.shown())]
         return tuple(names), owners
 
     def named(self) -> set[str]:

@@ -20,6 +20,7 @@ from heapq import merge
 
 from hyve import codecs, notation, rank
 from hyve.columns import Columns
+from hyve.document import collector_paused
 from hyve.fit import SPARE, Fitted, Line, fit, precedence
 from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
@@ -34,8 +35,8 @@ _MAIN, _ROOMY = 3, 1_200
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
 _HALVINGS = 4
-_READY = (1.25, 1.25, 2.5)
-"""Rows are made ready, those that matter most first, for so many times the budget: to fill it, and then its gaps."""
+_READY, _MORE = 1.25, (1.25, 2.5)
+"""Rows are made ready, those that matter most first, for so many times the budget, and more where it has gaps left."""
 _SLACK = 0.02
 """The share of the budget that may stay unused while something is cut."""
 
@@ -52,6 +53,7 @@ _HEADS = f"# {LEGEND['both']}"
 """What is said where a head of rows holds what its cells have in common."""
 
 
+@collector_paused()
 def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Excerpt:
     """The data of `store` for a question, in at most `budget` tokens."""
     tables = store.catalog.tables
@@ -82,15 +84,15 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
         note = _HEADS if any(view.short() for view in views.values()) else ""
         rest = [i for i in range(len(tables)) if i not in views]
-        found: Fitted | None = None
-        for share in _READY:
-            more = list(_worth(rows, budget * share))
-            if found is None or more:
-                lines += more
-                tried = fit(lines, tables, rest, budget, note)
-                found = tried if found is None or 0 <= tried.unused < found.unused else found
-            if found.unused < SPARE or not more:
+        lines += _worth(rows, budget * _READY)
+        found = fit(lines, tables, rest, budget, note)
+        for more in _MORE:
+            further = list(_worth(rows, budget * more)) if found.unused >= SPARE else []
+            if not further:
                 break
+            lines += further
+            tried = fit(lines, tables, rest, budget, note)
+            found = tried if 0 <= tried.unused < found.unused else found
         return found
 
     def cut(limit: int, shown: Fitted) -> bool:
