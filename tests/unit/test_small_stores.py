@@ -1,0 +1,221 @@
+"""Small stores wait as Arrow, and short columns are read as lists: what comes out is what DuckDB and Arrow say."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import hyve
+from hyve import rowview, sql
+from hyve.arrays import may_hold
+from hyve.columns import Columns, Values
+from hyve.ducktypes import list_texts, type_name
+from hyve.naming import quote
+from hyve.templates import HIDDEN, template_of
+
+_RECORDS = [
+    {
+        "time": f"2026-03-01T10:{i:02d}:00.5Z",
+        "service": f"svc-{i % 3}",
+        "ms": i / 4,
+        "n": 10**20 + i,
+        "ok": i % 2 == 0,
+        "code": str(200 + i),
+        "tags": ["a b", "c,d", "it's", None][: i % 5],
+        "inner": {"x": [{"y": i}, {"y": None}]},
+        "raw": json.dumps({"k": i}),
+    }
+    for i in range(30)
+]
+_TEXTS = {
+    "records": json.dumps(_RECORDS),
+    "map": json.dumps({f"host-{i}": {"cpu": i, "up": True} for i in range(20)}),
+    "lines": "".join(
+        f"2026-03-01 10:{i:02d}:00 ERROR worker-{i % 4} \x1b[31mtook\x1b[0m {i} ms: é\n" for i in range(40)
+    ),
+    "csv": "id,when,v\n" + "".join(f"{i:03d},2026-03-01T10:00:{i:02d}Z,{i / 8}\n" for i in range(40)),
+    "mixed": f"deploy at 09:14\n{json.dumps(_RECORDS)}\nthen it broke\n{json.dumps({'app': 'cart', 'v': [1, 2.5]})}\n",
+}
+
+
+def _no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: Any) -> None:
+        raise AssertionError("a database was opened")
+
+    monkeypatch.setattr(sql, "open_database", opened)
+
+
+@pytest.mark.parametrize("name", _TEXTS)
+def test_a_small_store_needs_no_database_until_sql_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H3, H21: its catalog, its views and its values come from Arrow."""
+    text = _TEXTS[name]
+    hyve.view(text)  # names are quoted by what DuckDB's parser says, once
+    with monkeypatch.context() as patch:
+        _no_database(patch)
+        for budget in (700, 4000):
+            for redact in ((), ("secrets", "emails")):
+                assert hyve.view(text, "which worker is slow?", budget, redact=redact).prompt_tokens <= budget
+        document = hyve.parse(text)
+        store = hyve.Datastore.from_text(text)
+        assert [repr(store.reconstruct(i)) for i in range(len(document.parts))] == [
+            repr(part.value) for part in document.parts
+        ]
+        with pytest.raises(AssertionError, match="opened"):
+            store.query("SELECT 1")
+    with store:
+        counts = {table.name: table.rows for table in store.catalog.tables}
+        assert {n: store.query(f"SELECT count(*) FROM {quote(n)}").rows[0][0] for n in counts} == counts
+    for ask in (lambda: store.columns("records", ["_row_id"]), lambda: store.fetch("SELECT 1")):
+        with pytest.raises(hyve.InputError, match="closed"):
+            ask()
+
+
+@pytest.mark.parametrize("name", _TEXTS)
+def test_what_waits_is_what_duckdb_holds(name: str) -> None:
+    """H3: names, types and values of every column, before and after they are loaded."""
+    with hyve.Datastore.from_text(_TEXTS[name]) as waiting, hyve.Datastore.from_text(_TEXTS[name]) as loaded:
+        loaded.fetch("SELECT 1")
+        assert waiting.catalog == loaded.catalog
+        for table in loaded.catalog.tables:
+            described = loaded.fetch(f"DESCRIBE {quote(table.name)}")
+            assert [(column.name, column.type) for column in table.columns] == [row[:2] for row in described]
+            names = [column.name for column in table.columns if column.name != "variables"]
+            lists = [column.name for column in table.columns if column.type.endswith("[]")]
+            before, after = (store.columns(table.name, names, lists) for store in (waiting, loaded))
+            assert {n: (a.type, a.to_pylist()) for n, a in before.items()} == {
+                n: (a.type, a.to_pylist()) for n, a in after.items()
+            }
+        assert waiting.reconstruct(0) == loaded.reconstruct(0)
+
+
+def test_a_store_of_runs_and_codes_is_loaded_at_once() -> None:
+    """H21: only plain arrays wait; what a very long list is read in (chunks, codes) goes to DuckDB as it comes."""
+    points = [[1_700_000_000 + i, str(i % 100)] for i in range(260_000)]
+    text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [
+        {"metric": {"__name__": "up", "job": "a"}, "values": points}]}})  # fmt: skip
+    assert len(text) > 4 << 20
+    with hyve.Datastore.from_text(text) as store:
+        table = store.catalog.table("metric_points")
+        assert table is not None
+        assert table.rows == len(points)
+        described = store.fetch("DESCRIBE metric_points")
+        assert [(column.name, column.type) for column in table.columns] == [row[:2] for row in described]
+
+
+_item = st.none() | st.text(max_size=6) | st.sampled_from(["null", "NULL", "a b", " a", "a\t", "a,b", "it's", "\\"])
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.lists(_item, max_size=4), min_size=1, max_size=5))
+def test_lists_of_texts_are_spelled_as_duckdb_does(lists: list[list[str | None] | None]) -> None:
+    _same_texts(pa.array(lists, pa.list_(pa.string())))
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.none() | st.floats(), max_size=4), min_size=1, max_size=5))
+@example([[1e16, 1e15, 1e-5, 0.0001, -0.0, float("inf"), float("nan"), 5e-324]])
+def test_lists_of_numbers_are_spelled_as_duckdb_does(lists: list[list[float | None]]) -> None:
+    _same_texts(pa.array(lists, pa.list_(pa.float64())))
+
+
+def test_lists_of_integers_and_truth_values_are_spelled_as_duckdb_does() -> None:
+    _same_texts(pa.array([[1, -(2**63), None], [], None], pa.list_(pa.int64())))
+    _same_texts(pa.array([[True, None, False], []], pa.list_(pa.bool_())))
+
+
+_database = duckdb.connect()
+
+
+def _same_texts(lists: pa.Array[Any]) -> None:
+    _database.register("given", pa.table({"a": lists}))
+    assert [(type_name(lists.type),)] == _database.execute("SELECT column_type FROM (DESCRIBE given)").fetchall()
+    said = [text for (text,) in _database.execute("SELECT a::VARCHAR FROM given").fetchall()]
+    assert list_texts(lists).to_pylist() == said
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.text(max_size=30) | st.from_regex(r"[a-z0-9:./_\x1b\[m é-]{0,30}", fullmatch=True)))
+def test_arrow_masks_lines_as_duckdb_does(lines: list[str | None]) -> None:
+    texts = pa.array(lines, pa.string())
+    _database.register("given", pa.table({"text": texts}))
+    said = [text for (text,) in _database.execute(f"SELECT {template_of('text')} FROM given").fetchall()]
+    assert pc.replace_substring_regex(texts, HIDDEN, "#").to_pylist() == said
+
+
+_value = st.none() | st.integers(-3, 3) | st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")]) | st.booleans()
+_text = st.none() | st.sampled_from(["checkout", "cart failed", "timeout 10.0.0.1:80", "é", "", "Node", "inc-4471"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries({"a": _text, "b": _text, "n": st.none() | st.integers(0, 5), "f": _value}),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sampled_from([500, 900, 4000]),
+)
+def test_short_columns_are_told_as_long_ones_are(records: list[dict[str, Any]], budget: int) -> None:
+    """H14, H17-H19: lists of values are a faster way to the same prompt. NaN, -0.0 and nulls count alike."""
+    text = json.dumps([{**record, "time": f"2026-03-01T10:00:{i:02d}Z"} for i, record in enumerate(records)])
+    short = hyve.view(text, "why does checkout or inc-4471 fail?", max(budget, 700)).text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hyve.columns._SHORT", -1)
+        assert hyve.view(text, "why does checkout or inc-4471 fail?", max(budget, 700)).text == short
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["node", "inc-4471", "10.0.0.1:80", "09", "/var", "ready", "café"]), min_size=1, unique=True
+    ),
+    st.text("nodeNODEinc-4471/var09.:80 _cafécafe\n|", max_size=60),
+)
+def test_words_are_found_as_their_pattern_does(words: list[str], text: str) -> None:
+    found = [word for word in words if rowview._hits(Values([text], pa.string()), rowview._whole_word(word)).any()]
+    assert sorted(rowview._words_of(text, words)) == sorted(found)
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.sampled_from(["", " ", "{", " {", "\t[1]", '\n"a"', "a{", "\u00a0{", "x"]), max_size=4))
+def test_few_texts_are_told_by_their_first_characters(texts: list[str | None]) -> None:
+    """H6: which columns are looked into for JSON and literals."""
+    assert may_hold(texts, pa.array(texts, pa.string())) == any(re.match(r'[ \t\n\r\f]*[{\["]', t or "") for t in texts)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 3000), st.integers(0, 700))
+def test_rows_are_spread_as_the_bits_of_their_numbers_are_reversed(rows: int, most: int) -> None:
+    """H15: each row once, in an order that a larger number of rows only continues."""
+    spread = rowview._spread(rows, most)
+    assert len(set(spread)) == len(spread) == min(rows, most)
+    assert all(0 <= row < rows for row in spread)
+    assert rowview._spread(rows, most + 100)[:most] == spread
+    quarter = np.bincount(np.array(spread[:64], np.int64) * 4 // max(rows, 1), minlength=4)
+    assert quarter.max() - quarter.min() <= 2 or rows < 64 or most < 64
+
+
+def test_few_and_many_values_are_kept_alike() -> None:
+    """H14: codes, values, edges and cells of one column, as a list and as Arrow."""
+    text = json.dumps([{"s": s, "f": f} for s, f in (("b", -0.0), (None, float("nan")), ("a", 0.0), ("b", 2.5))])
+    with hyve.Datastore.from_text(text) as store:
+        (table,) = store.catalog.tables
+        short, long = Columns(store, table), Columns(store, table)
+        long.short = False
+        for columns in (short, long):
+            codes, values = columns.coded("s")
+            assert (codes.tolist(), values.shown(), values.edges()) == ([0, -1, 1, 0], ["b", "a"], ("a", "b"))
+            assert columns.coded("f")[0].tolist() == [0, 1, 0, 2]
+            assert repr(columns.coded("f")[1].shown()) == "[0.0, nan, 2.5]"
+            assert columns.filled("s").tolist() == [True, False, True, True]
+            assert columns.cells("s", [3, 1]) == ["b", None]
+            assert columns.floats("f")[1].tolist() == [True] * 4
