@@ -209,6 +209,7 @@ def _measure(name: str, size: int, clock: Callable[[], float], view: bool) -> No
         else:
             document = hyve.parse(text)
             with hyve.Datastore.from_document(document) as store:
+                store.fetch("SELECT 1")
                 seconds = clock() - began
                 kinds = dict.fromkeys(part.syntax for part in document.parts)
                 outcome = f"{len(document.parts):,} parts {' '.join(kinds)}, {len(store.catalog.tables):,} tables"

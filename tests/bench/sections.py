@@ -22,7 +22,7 @@ import hyve
 from streams.bench_truth import QUESTION
 
 _HOME = str(Path(hyve.__file__).parent)
-_PASSED_ON = ("arrow", "fetch", "count_tokens", "quote")
+_PASSED_ON = ("columns", "fetch", "count_tokens", "quote")
 Function = tuple[str, int, str]
 
 
