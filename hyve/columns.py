@@ -202,8 +202,8 @@ def shown(array: pa.Array[Any]) -> list[Any]:
     """The values of an array; times as `2026-03-01 08:13:20.77`."""
     if not pa.types.is_timestamp(array.type):
         return array.to_pylist()
-    texts = np.datetime_as_string(array.to_numpy(zero_copy_only=False))
-    return [None if text == "NaT" else _instant(str(text)) for text in texts]
+    texts: list[str] = np.datetime_as_string(array.to_numpy(zero_copy_only=False)).tolist()
+    return [None if text == "NaT" else _instant(text) for text in texts]
 
 
 @lru_cache(maxsize=4096)

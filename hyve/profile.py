@@ -209,13 +209,16 @@ def means(
     if only is not None:
         used &= only
     codes, numbers = codes[used], numbers[used]
-    found, first, owner, counts = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+    counts = np.bincount(codes, minlength=len(labels))
+    first = np.zeros(len(labels), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    found = np.flatnonzero(counts)
     with np.errstate(over="ignore"):
-        averages: NDArray[np.float64] = np.bincount(owner, numbers, len(found)) / counts
+        averages: NDArray[np.float64] = np.bincount(codes, numbers, len(labels))[found] / counts[found]
     if not np.isfinite(averages).all():  # the sums are beyond doubles, the means are not
-        averages = np.bincount(owner, numbers / counts[owner], len(found)).astype(np.float64)
+        averages = np.bincount(codes, numbers / counts[codes], len(labels)).astype(np.float64)[found]
     texts = labels.shown()
-    return [(_text(texts[found[i]]), float(averages[i])) for i in np.argsort(first, kind="stable")]
+    return [(_text(texts[found[i]]), float(averages[i])) for i in np.argsort(first[found], kind="stable")]
 
 
 def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> ColumnView:

@@ -251,11 +251,17 @@ def _candidates(
 def _spread(rows: int, most: int) -> list[int]:
     """Rows evenly spread over a table, those of a smaller `most` being the first of a larger one (van der Corput)."""
     # No row comes twice before all do, so a power of two that is above either number is enough.
-    bits = min(rows.bit_length(), most.bit_length())
-    places = np.zeros(1, np.int64)
-    for bit in range(bits):
-        places = np.concatenate([places, places + (1 << (31 - bit))])
-    return list(dict.fromkeys((places / 2**32 * rows).astype(np.int64).tolist()))[:most]
+    places = _reversed(min(rows.bit_length(), most.bit_length())) * rows
+    return list(dict.fromkeys(places.astype(np.int64).tolist()))[:most]
+
+
+@lru_cache(maxsize=24)
+def _reversed(bits: int) -> NDArray[np.float64]:
+    """The numbers of so many bits, their bits reversed behind the point."""
+    places = np.zeros(1)
+    for bit in range(1, bits + 1):
+        places = np.concatenate([places, places + 0.5**bit])
+    return places
 
 
 class _Scores:
