@@ -104,6 +104,8 @@ def _taken(lines: Sequence[Line], room: int) -> list[Line]:
     headed: set[int] = set()
     heads = {line.table: line for line in lines if line.section == ROWS and line.order < 0}
     for line in lines:
+        if line.cost > room:
+            continue
         if (line.section != HEAD and line.table not in headed) or (line.section == ROWS and line.order < 0):
             continue
         # A header may need a mark of cut rows and columns.

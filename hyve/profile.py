@@ -112,8 +112,10 @@ def _measured(column: Column) -> bool:
 
 def structural(column: Column) -> bool:
     """Whether a column is a key that the store made."""
-    names = ("_id", "_row_id", "_line", SERIES)
-    return column.path == "" and (column.name in names or column.name.startswith("parent_"))
+    return column.path == "" and (column.name in _KEYS or column.name.startswith("parent_"))
+
+
+_KEYS = frozenset({"_id", "_row_id", "_line", SERIES})
 
 
 def free_text(table: Table) -> bool:

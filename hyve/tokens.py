@@ -15,4 +15,6 @@ def _encoding() -> Any:
 
 def count_tokens(text: str) -> int:
     """Number of o200k tokens of `text`. Special-token look-alikes count as the ordinary text they are."""
-    return int(_encoding().count(text.encode("utf-8", "replace").decode("utf-8")))
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return int(_encoding().count(text))

@@ -223,7 +223,7 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
         if not (column.derived or structural(column)) and column.type in ("VARCHAR", "DOUBLE")
     ]
     for read, column in sorted(asked, key=lambda pair: -pair[0].size(pair[1].name)):
-        texts = list(map(str, read.coded(column.name)[1].shown()))
+        texts = read.texts(column.name)
         first = {text[:1] for text in texts}
         if any(char.isspace() for char in first):
             first = {text.lstrip()[:1] for text in texts}
