@@ -196,9 +196,14 @@ class _Shown(_Asked):
         columns.load(names)
         coded = [columns.coded(name) for name in names]
         filled = np.logical_and.reduce([codes >= 0 for codes, _ in coded])
-        rows = np.unique(np.stack([codes[filled] for codes, _ in coded]), axis=1)
-        texts = [values.shown(codes) for codes, (_, values) in zip(rows, coded, strict=True)]
-        return heapq.nsmallest(_LEARNT, zip(*texts, strict=True))
+        together = np.zeros(np.count_nonzero(filled), np.int64)
+        for codes, values in coded:
+            together = together * len(values) + codes[filled]
+        rest, texts = np.unique(together), []
+        for _, values in reversed(coded):
+            rest, places = np.divmod(rest, max(1, len(values)))
+            texts.append(values.shown(places))
+        return heapq.nsmallest(_LEARNT, zip(*reversed(texts), strict=True))
 
 
 def mask_column(redactor: Redactor, name: str, column: pa.Array[Any]) -> pa.Array[Any] | None:

@@ -33,8 +33,9 @@ from hyve import sql
 from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
-from hyve.errors import InputError
+from hyve.errors import InputError, SqlError
 from hyve.gather import LINES, Root, gather
+from hyve.guard import short
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
@@ -194,8 +195,12 @@ class Datastore:
         self._check_open()
         if self._database is None:
             self._database = sql.open_database(*self._settings)
-        for name in list(self._waiting):
-            self._fill(self._database, name, *self._waiting.pop(name))
+        try:
+            for name in list(self._waiting):
+                self._fill(self._database, name, *self._waiting.pop(name))
+        except (duckdb.Error, pa.ArrowException, MemoryError) as error:
+            self.close()  # some of its tables are gone
+            raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
         return self._database
 
     def _check_open(self) -> None:
@@ -305,10 +310,8 @@ class Datastore:
         """Puts what lines say behind their text; gives what is selected of the arrays that are loaded."""
         columns.sort(key=lambda column: column.name not in _LINE)
         first = [column.name for column in columns if column.name in _LINE]
-        said = [
-            Column(name, kind, "text", True) for name, kind in (("template", "VARCHAR"), ("variables", "VARCHAR[]"))
-        ]
-        columns[len(first) : len(first)] = said
+        made = (("template", "VARCHAR"), ("variables", "VARCHAR[]"))
+        columns[len(first) : len(first)] = [Column(name, kind, "text", True) for name, kind in made]
         if self._database is None:
             arrays["template"] = pc.replace_substring_regex(arrays["text"], HIDDEN, "#")
             shown, known = "template", [*first, "template"]

@@ -19,7 +19,9 @@ from hyve import rowview, sql
 from hyve.arrays import may_hold
 from hyve.columns import Columns, Values
 from hyve.ducktypes import list_texts, type_name
+from hyve.masked import MaskedStore
 from hyve.naming import quote
+from hyve.redact import Redactor
 from hyve.templates import HIDDEN, template_of
 
 _RECORDS = [
@@ -95,6 +97,34 @@ def test_what_waits_is_what_duckdb_holds(name: str) -> None:
                 n: (a.type, a.to_pylist()) for n, a in after.items()
             }
         assert waiting.reconstruct(0) == loaded.reconstruct(0)
+
+
+def test_data_that_cannot_be_loaded_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that comes when no memory is left has an answer, and so has the next one."""
+
+    def full(*_: Any) -> None:
+        raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate")
+
+    with hyve.Datastore.from_text(_TEXTS["csv"]) as store:
+        monkeypatch.setattr(store, "_fill", full)
+        with pytest.raises(hyve.SqlError, match="could not be loaded"):
+            store.query("SELECT 1")
+        with pytest.raises(hyve.InputError, match="closed"):
+            store.query("SELECT 1")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(*[st.none() | st.sampled_from(["a", "B", "é", "\U0001f600", "", "c d"])] * 2), min_size=1))
+def test_secrets_are_learnt_from_distinct_values_in_order(pairs: list[tuple[str | None, str | None]]) -> None:
+    """H32: placeholders are numbered alike however the values are read."""
+    with hyve.Datastore.from_text(json.dumps([{"key": key, "value": value, "n": 1} for key, value in pairs])) as store:
+        (table,) = store.catalog.tables
+        for names in (("key",), ("value",), ("key", "value")):
+            if all(next(c.type for c in table.columns if c.name == name) == "VARCHAR" for name in names):
+                present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+                found = MaskedStore(store, Redactor(("secrets",), ())).shown._distinct(table, *names)  # type: ignore[attr-defined]
+                wanted = f"SELECT DISTINCT {', '.join(names)} FROM records WHERE {present} ORDER BY ALL"
+                assert found == [tuple(row) for row in store.query(wanted).rows]
 
 
 def test_a_store_of_runs_and_codes_is_loaded_at_once() -> None:
