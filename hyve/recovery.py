@@ -43,8 +43,11 @@ ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*+[A-Za-z]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
 """Colour codes and the like."""
 
 _CLOSER = {"{": "}", "[": "]", "(": ")"}
-# A string that never ends runs to the end of the text, once: no later quote may start the search again.
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}()]', re.DOTALL)
+# The next bracket outside of strings. A string that never ends runs to the end of the text, once: no later quote may
+# start the search again.
+_NEXT_BRACKET = re.compile(
+    r"""(?:[^"'\[\]{}()]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))*+[\[\]{}()]""", re.DOTALL
+)
 
 
 BEGUN = re.compile(r'\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)')
@@ -159,14 +162,15 @@ def _balanced(text: str, start: int, limit: int) -> _Run:
     stack: list[str] = []
     levels: list[int] = []
     exact, count, at = True, 0, start
-    for count, match in enumerate(_TOKEN.finditer(text, start, limit)):
-        token, at = match.group(), match.end()
+    while match := _NEXT_BRACKET.match(text, at, limit):
+        count, at = count + 1, match.end()
+        token = text[at - 1]
         if token in _CLOSER:
             stack.append(_CLOSER[token])
-            levels.append(match.start())
+            levels.append(at - 1)
             if len(stack) > 2 * MAX_DEPTH:
                 return _Run(None, False, levels[MAX_DEPTH], at - start + _TOKENS * count)
-        elif token in ")]}":
+        else:
             while stack and stack[-1] != token:
                 if token not in stack:
                     return _Run(None, False, -1, at - start + _TOKENS * count)
