@@ -238,9 +238,9 @@ class _Group:
             runs = None
         if runs is None:
             values = self.ahead.values()
-            data = shred(values[0] if isinstance(self.ahead, Ahead) and not self.ahead.path else values)
+            data = shred(values[0] if isinstance(self.ahead, Ahead) and self.ahead.listed else values)
         self.data = data
-        if data is not None and isinstance(self.ahead, Ahead) and not self.ahead.path:
+        if data is not None and isinstance(self.ahead, Ahead) and self.ahead.listed:
             self.layout = [(number, 0, data.rows) for number, *_ in self.layout]
 
     def like(self, keys: set[Any]) -> bool:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from hyve.arrays import row_numbers
 from hyve.choices import MAX_COLUMNS
 from hyve.shape import LIST, ColumnData, Numbers, Path, Shredder, Signature, TableData, Unsettled
+from hyve.strictjson import Keys
 
 _READINGS = 3
 _DIGIT = re.compile(r"\d")
@@ -48,19 +49,10 @@ class Runs:
         self.tables: list[TableData] = []
         self.varied: set[tuple[Path, Path]] = set()
 
-    def add(self, run: list[Any], whole: Any = None, keys: Sequence[str] = ()) -> None:
+    def add(self, run: list[Any], whole: Any = None, keys: Keys = ()) -> None:
         """Takes in one run. What stands around it, `whole`, holds it under `keys`; only that of the first counts."""
         if keys and not self.tables:
-            holder = whole
-            for key in keys[:-1]:
-                holder = holder[key]
-            if len(holder) > 2 and all(_DIGIT.search(key) for key in holder):
-                raise Unsettled  # whether it is a map is a question of what all lists in it hold
-            self.root = self.shredder.table((), [whole], self.derived)
-            self.path = (*keys, LIST)
-            if self.path not in self.root.children:
-                raise Unsettled
-            table = self.root.children[self.path]
+            table = self._rooted(whole, keys)
         else:
             table = self.shredder.table(self.path, run, self.derived)
             table.positions += sum(before.rows for before in self.tables)
@@ -69,6 +61,23 @@ class Runs:
                 table.parents, table.series = np.zeros(table.rows, np.int64), np.zeros(table.rows, np.int64)
         self._pack(table)
         self.tables.append(table)
+
+    def _rooted(self, whole: Any, keys: Keys) -> TableData:
+        """The first run's table, below that of what stands around it. Each list on the way has one item."""
+        table = self.root = self.shredder.table((), whole if type(keys[0]) is int else [whole], self.derived)
+        way: Path = ()
+        for key in keys:
+            if type(whole) is dict and len(whole) > 2 and all(_DIGIT.search(key) for key in whole):
+                raise Unsettled  # whether it is a map is a question of what all lists in it hold
+            whole = whole[key]
+            way = (*way, key) if type(key) is str else ()
+            if type(whole) is list:
+                self.holder, self.place = table, (*way, LIST)
+                if self.place not in table.children:
+                    raise Unsettled
+                table = table.children[self.place]
+        self.path = table.path
+        return table
 
     def _pack(self, root: TableData) -> None:
         """Holds a run in less: numbers of rows in half, and the texts of relations as codes, but for columns that had
@@ -102,7 +111,7 @@ class Runs:
         if self.root is not None:
             joined.series = row_numbers(joined.rows)
             joined.series[:] = 0  # all runs are of one list
-            self.root.children[self.path] = joined
+            self.holder.children[self.place] = joined
         self.shredder.finish(root)
         return root
 

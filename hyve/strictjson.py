@@ -19,7 +19,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, repeat
 from operator import add
 from typing import Any
 
@@ -44,7 +44,14 @@ _TRIES = 8
 _AROUND = 4
 """A list is long for what stands around it where that is less than this part of all."""
 
+_LISTS, _HEAD, _NEAR = 4, 1 << 14, 1 << 20
+"""Lists that are tried, characters of a text in which they are looked for, and in which one has to have two items for
+no list inside of them to be tried before it."""
+
 _CLOSER = {"{": "}", "[": "]"}
+
+Keys = tuple[str | int, ...]
+"""The way to a list: keys of objects, and places in lists."""
 
 
 class Pairs(tuple[tuple[Any, Any], ...]):
@@ -141,12 +148,20 @@ class Ahead:
     flags: frozenset[str]
     rest: str
     span: tuple[int, int]
-    path: tuple[str, ...]
+    path: Keys
+
+    @property
+    def listed(self) -> bool:
+        """Whether the value is a list itself."""
+        return type((*self.path, 0)[0]) is int
 
     def list_in(self, value: Any) -> list[Any] | None:
         """The list in `value`, which `rest` gave; None where it has no such list."""
         for key in self.path:
-            value = value.get(key) if type(value) is dict else None
+            if type(key) is int:
+                value = value[key] if type(value) is list and len(value) == key + 1 == 1 else None
+            else:
+                value = value.get(key) if type(value) is dict else None
         return value if type(value) is list else None
 
     def join(self, value: Any) -> bool:
@@ -204,14 +219,19 @@ class Ahead:
         """`whole` with `run` for its list. It shares all else."""
         if depth == len(self.path):
             return run
-        return {**whole, self.path[depth]: self._with(whole[self.path[depth]], run, depth + 1)}
+        key = self.path[depth]
+        inner = self._with(whole[key], run, depth + 1)
+        return [inner] if type(key) is int else {**whole, key: inner}
 
     def _bare(self, whole: Any, depth: int = 0) -> Any:
         """`whole` without the lists that stand beside the path."""
         if depth == len(self.path):
             return []
-        bare = {key: [] if type(value) is list else value for key, value in whole.items()}
-        return {**bare, self.path[depth]: self._bare(whole[self.path[depth]], depth + 1)}
+        way = self.path[depth]
+        inner = self._bare(whole[way], depth + 1)
+        if type(way) is int:
+            return [inner]
+        return {**{key: [] if type(value) is list else value for key, value in whole.items()}, way: inner}
 
 
 def lists_records(text: str, start: int, end: int, piece: int = 0) -> bool:
@@ -220,44 +240,145 @@ def lists_records(text: str, start: int, end: int, piece: int = 0) -> bool:
 
 
 def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
-    """Reads the first records of a long list of objects near the start of `text`, as far as they are strict JSON.
+    """Reads the first records of a long list that begins near the start of `text`, as far as they are strict JSON.
 
-    Looks for the first such list, which only objects may hold. The last records are left to `rest`. None for a text
-    that is no longer than a few pieces (`piece`: characters of one), and where nothing could be read ahead.
+    That is the first list of objects if most of the text stands there, else the outermost list in which it does. The
+    last records are left to `rest`. None for a text that is no longer than a few pieces (`piece`: characters of
+    one), and where nothing could be read ahead.
     """
     piece = piece or _PIECE
-    head = _FIRST_RECORD.search(text, 0, 4096) if len(text) > 2 * piece else None
-    path = _path(text[: head.end("open")]) if head else None
-    if head is None or path is None:
+    if len(text) <= 2 * piece:
         return None
-    blanks = re.escape(head["blanks"]) if "\n" in head["blanks"] else " ?"
-    between = re.compile(r"\}," + blanks + r"(?=\{" + re.escape(head["key"]) + ")")
+    best: Ahead | None = None
+    lists = list(islice(_long_lists(text), _LISTS))
+    for near in (True, False):
+        for path, start, between in lists if near else lists[:1]:
+            ahead = _read_list(text, start, path, between, keep, near, piece)
+            if ahead is not None and len(ahead.rest) * _AROUND < len(text):
+                return ahead
+            best = min(filter(None, (best, ahead)), key=lambda one: len(one.rest), default=None)
+    return best
+
+
+def _read_list(
+    text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int
+) -> Ahead | None:
+    """Reads the list ahead whose first item is at `start`. `near`: only if that one isn't very long."""
     records: list[Any] = []
     cuts: list[tuple[int, int, bool]] = []
     met: set[str] = set()
-    start = at = head.end("open")
-    while cut := between.search(text, at + piece):
-        # Objects in an element may begin as the elements do. No brackets match where a piece ends among them.
-        plain, tried = None, cut
-        for _ in range(_TRIES):
-            plain = _read_plain(f"[{text[at : tried.start() + 1]}]", len(path))
-            if plain is not None or (further := between.search(text, tried.end())) is None:
-                break
-            tried = further
-        cut = tried if plain is not None else cut
-        found = (plain[0], ()) if plain is not None else _read(f"[{text[at : cut.start() + 1]}]", len(path))
-        if found is None:
-            break  # no cut between two elements of the list, or no strict JSON
+    at, stop = start, start + _NEAR if near else len(text)
+    while piece := _piece(text, at, between, len(path), stop, size):
+        value, flags, end = piece
         if keep:
-            records += found[0]
-        met.update(found[1])
-        cuts.append((at, cut.start() + 1, plain is not None))
-        at = cut.end()
+            records += value
+        met.update(flags or ())
+        cuts.append((at, end, flags is None))
+        at, stop = _PAST_COMMA.match(text, end).end(), len(text)  # type: ignore[union-attr]
     if not cuts:
         return None
     return Ahead(
         text, tuple(cuts), records if keep else None, frozenset(met), text[:start] + text[at:], (start, at), path
     )
+
+
+def _piece(
+    text: str, at: int, between: re.Pattern[str], above: int, stop: int, size: int
+) -> tuple[list[Any], frozenset[str] | None, int] | None:
+    """Some items of a list from `at` on, their flags (None: orjson alone reads them), and where the last one ends.
+
+    Objects in an item may begin as the items do. No brackets match where a piece ends among them: then they are
+    counted. None where the list ends or `stop` comes before, or it is no strict JSON.
+    """
+    cut = between.search(text, at + size, stop)
+    first = cut.start() + 1 if cut else -1
+    for _ in range(_TRIES):
+        if cut is None:
+            break
+        plain = _read_plain(f"[{text[at : cut.start() + 1]}]", above)
+        if plain is not None:
+            return plain[0], None, cut.start() + 1
+        cut = between.search(text, cut.end())
+    for find in (lambda: first, lambda: _next_comma(text, at, at + size, stop)):
+        end = find()
+        found = _read(f"[{text[at:end]}]", above) if end > at else None
+        if found is not None:
+            return found[0], found[1], end
+    return None
+
+
+def _next_comma(text: str, at: int, least: int, stop: int) -> int:
+    """Where the first comma from `least` on stands between the items of a list of which one begins at `at`; -1 where
+    the list ends or `stop` comes before."""
+    depth = 0
+    for match in _TOKEN.finditer(text, at, stop):
+        token = match[0]
+        if token in "[{":
+            depth += 1
+        elif token in "]}":
+            depth -= 1
+            if depth < 0:
+                return -1
+        elif token == "," and depth == 0 and match.start() >= least:
+            return match.start()
+    return -1
+
+
+def _long_lists(text: str) -> Iterator[tuple[Keys, int, re.Pattern[str]]]:
+    """Lists of containers that begin near the start of `text` and may be long: (the way there, where the first item
+    begins, what stands between two items, most likely). First the first list of objects, then those that are open
+    further on; only objects and lists of one item lead there."""
+    head = _FIRST_RECORD.search(text, 0, 4096)
+    path = _path(text[: head.end("open")]) if head else None
+    if head and path is not None:
+        yield path, head.end("open"), _between("}", head["blanks"], "{" + head["key"])
+    way: list[str | int] = []
+    for opener, start, key, between, several in _open(text, min(_HEAD, len(text) // 2)):
+        if opener == "{":
+            try:
+                way.append(orjson.loads(key))
+            except orjson.JSONDecodeError:
+                return
+            continue
+        if between is not None and (not head or path is None or start != head.end("open")):
+            yield tuple(way), start, between
+        if several:
+            return
+        way.append(0)
+
+
+def _open(text: str, end: int) -> list[tuple[str, int, str, re.Pattern[str] | None, bool]]:
+    """The containers of a text that are open at `end`, outermost first: (opening bracket, where it ends, an object's
+    last key as it is spelled, what stands between items of a list, whether it has several). Empty where the text can't be JSON."""
+    if text.lstrip()[:1] not in _CLOSER:
+        return []
+    found: list[tuple[str, int, str, re.Pattern[str] | None, bool]] = []
+    try:
+        for match in _TOKEN.finditer(text, 0, end):
+            token = match[0]
+            if token in "[{":
+                item = _ITEM.match(text, match.end()) if token == "[" else None
+                between = _between(_CLOSER[item["item"][0]], item["blanks"], item["item"]) if item else None
+                found.append((token, match.end(), "", between, False))
+            elif token in "]}":
+                if _CLOSER[found.pop()[0]] != token:
+                    return []
+            elif found and found[-1][0] == "{":
+                if token != "," and _COLON.match(text, match.end()):
+                    found[-1] = ("{", found[-1][1], token, None, False)
+            elif found and token == ",":
+                item = _ITEM.match(text, match.end()) if text[match.start() - 1] in "}]" else None
+                between = _between(text[match.start() - 1], item["blanks"], item["item"]) if item else found[-1][3]
+                found[-1] = ("[", found[-1][1], "", between, True)
+    except IndexError:
+        return []
+    return found
+
+
+def _between(before: str, blanks: str, item: str) -> re.Pattern[str]:
+    """What stands from the last character of an item of a list to the next item, which begins like `item`."""
+    spaces = re.escape(blanks) if "\n" in blanks else " ?"
+    return re.compile(f"{re.escape(before)},{spaces}(?={re.escape(item)})")
 
 
 def read_lines(text: str, keep: bool = True) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
@@ -293,7 +414,7 @@ class Lines:
 
     text: str
     cuts: list[tuple[int, int, bool]]
-    path: tuple[str, ...] = ()
+    path: Keys = ()
 
     def value(self, start: int, end: int) -> Any:
         """The value of one line."""
@@ -364,6 +485,10 @@ STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 # The first list of objects: the blanks before its first object, and the blanks and the key after that one's brace.
 _FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{STRING.pattern})")
+
+_TOKEN = re.compile(rf"{STRING.pattern}|[\[\]{{}},]")
+_COLON, _PAST_COMMA = re.compile(r"\s*+:"), re.compile(r"\s*+,")
+_ITEM = re.compile(rf"(?P<blanks>\s*+)(?P<item>\{{\s*+{STRING.pattern}|\[)")
 
 _OTHER_LINE = re.compile(r"\n[^{\[\s]")
 """A line that starts with neither an opening bracket nor a blank."""

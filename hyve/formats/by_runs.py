@@ -31,6 +31,7 @@ from hyve.formats import (
 )
 from hyve.formats.recogniser import Found, Recogniser
 from hyve.formats.telemetry import Finder
+from hyve.strictjson import Keys
 
 
 class Separable(NamedTuple):
@@ -53,9 +54,13 @@ SEPARABLE: dict[Recogniser, Separable] = {
     log_envelopes.recognise: Separable(frozenset({"entries", "data"})),
     loki.recognise: Separable(frozenset({"result", "streams"})),
     otlp.recognise: Separable(
-        frozenset({"resourceSpans", "resourceLogs", "resourceMetrics", "batches"}), otlp.RELATIONS
+        frozenset(
+            {"resourceSpans", "resourceLogs", "resourceMetrics", "batches", "scopeSpans", "scopeLogs", "scopeMetrics"}
+            | {"spans", "logRecords", "metrics", "dataPoints"}
+        ),
+        otlp.RELATIONS,
     ),
-    prometheus.recognise: Separable(frozenset({"result", ""})),
+    prometheus.recognise: Separable(frozenset({"result", "values", ""})),
     tempo.recognise: Separable(frozenset({"traces"}), ("traces", "spans")),
     zipkin.recognise: Separable(frozenset({"data"}), ("spans", "span_events", "span_links")),
 }
@@ -65,7 +70,7 @@ class Inseparable(Exception):
     """The runs don't say what the whole list does: it has to be read at once."""
 
 
-def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: tuple[str, ...], lines: bool = False) -> Iterator[Found]:
+def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool = False) -> Iterator[Found]:
     """What is found in each of the runs of a list: (the document around the run, the run); `path` leads to the list.
     Or in runs of `lines`, each a value of its own. Raises Inseparable.
     """
@@ -96,7 +101,7 @@ def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: tuple[str, ...], line
     yield from finder.streams()
 
 
-def _checked(taken: tuple[Recogniser, ...], path: tuple[str, ...]) -> tuple[Recogniser, ...]:
+def _checked(taken: tuple[Recogniser, ...], path: Keys) -> tuple[Recogniser, ...]:
     key = path[-1] if path else ""
     if len(taken) > 1 or any(one not in SEPARABLE or key not in SEPARABLE[one].lists for one in taken):
         raise Inseparable

@@ -187,6 +187,57 @@ def test_records_and_other_items() -> None:
             check(json.dumps(around([{"@id": 1, "a": "7"}, {"@id": 2}, *rest], place)))
 
 
+def test_lists_that_begin_with_something_else() -> None:
+    """Lists are read in runs whatever their first items are, and in whatever order their records have their keys."""
+    found = [
+        {"n": i, "of": [{"n": j, "x": [i]} for j in range(i % 4)]} if i % 2 else {"x": i, "n": "7"} for i in range(40)
+    ]
+    for first in ([[0, "row"]], [None, {}], [[], [{"n": 1}]], [1, "x", {"n": {"n": 1}}]):
+        for place in range(3):
+            text = json.dumps(around([*first, *found], place))
+            with in_runs():
+                ahead = hyve.parse(text).parts[0].ahead
+                assert ahead is not None
+                assert len(list(ahead.runs())) > 15
+            check(text)
+            check(text, look=stored)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(values | records, min_size=20, max_size=30), st.integers(0, 2))
+def test_any_list(items: list[Any], place: int) -> None:
+    """The items are values of any type."""
+    check(written(around([{"@id": 1}, *items], place)), 60)
+
+
+def single(records: list[Any], place: int) -> Any:
+    return (
+        [records],
+        {"kind": "x", "outer": [{"n": 1, "tags": [1, 2], "inner": {"rows": records, "k": [{"z": 1}]}, "end": None}]},
+        [{"a": [{"b": [{"c": records, "d": "2"}]}], "b": [{"b": 1}]}],
+    )[place]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists((records | any_records).map(with_id_first), min_size=12, max_size=20), st.integers(0, 2))
+def test_any_list_in_lists_of_one_item(found: list[Any], place: int) -> None:
+    """A long list is read in runs though lists hold it."""
+    check(written(single(found, place)), 60)
+
+
+@pytest.mark.parametrize("found", DISAGREEMENTS.values(), ids=DISAGREEMENTS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_runs_of_an_inner_list_that_ask_for_different_columns(
+    found: list[Any], place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps(single([{"@id": i, **record} for i, record in enumerate(found * 4)], place))
+    with in_runs(), monkeypatch.context() as patch:
+        patch.setattr("hyve.gather.shred", None)
+        gathered(text)
+    check(text)
+    check(text, look=stored)
+
+
 line_ends = st.sampled_from(["\n", "\r\n", "\n\n  "])
 
 
@@ -318,7 +369,7 @@ FORMATS: dict[str, tuple[bool, Any]] = {
     ),
     "Alertmanager": (True, {"receiver": "x", "commonAnnotations": {"summary": "s"}, "alerts": [ALERT, ALERT]}),
     "Alertmanager's list": (True, [ALERT, {**ALERT, "status": {"state": "active"}}, ALERT]),
-    "CloudTrail": (True, {"Records": [AWS, AWS, {"eventName": "x"}]}),
+    "CloudTrail": (True, {"Records": [AWS, AWS, {**AWS, "eventName": "x"}]}),
     "CloudTrail, not all": (False, {"Records": [AWS, {"eventID": 1}, AWS]}),
     "Google Cloud's logs": (True, {"entries": [ENTRY, ENTRY]}),
     "Google Cloud's metrics": (
@@ -372,6 +423,64 @@ def test_relations_of_runs(in_turn: bool, value: Any) -> None:
     wanted = find([value]).relations
     assert {name: more for name, more in rows.items() if more} == wanted
     assert [name for name, more in rows.items() if more] == list(wanted)
+
+
+NESTED: dict[str, Any] = {
+    "spans": {"resourceSpans": [spans(SPAN, {**SPAN, "events": [EVENT]}, *[SPAN] * 8)]},
+    "logs": {
+        "resourceLogs": [
+            {"resource": SERVICE, "scopeLogs": [{"logRecords": [{"body": {"stringValue": f"x{i}"}} for i in range(9)]}]}
+        ]
+    },
+    "a scope behind": {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN] * 9, "scope": {}}], "resource": SERVICE}]},
+    "points": {
+        "resourceMetrics": [
+            {
+                "resource": SERVICE,
+                "scopeMetrics": [
+                    {
+                        "metrics": [
+                            {"name": "m", "gauge": {"dataPoints": [{"asInt": i, "attributes": []} for i in range(9)]}}
+                        ]
+                    }
+                ],
+            }
+        ]
+    },
+    "Prometheus": {
+        "data": {
+            "resultType": "matrix",
+            "result": [{**SERIES, "values": [[1772323200 + i, f"{i}"] for i in range(40)]}],
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("value", NESTED.values(), ids=NESTED)
+def test_relations_of_runs_of_an_inner_list(value: Any) -> None:
+    """One resource, scope, metric or series: the rows are those of the whole, which is never held."""
+    text = json.dumps(value)
+    check(text)
+    rows: dict[str, list[Any]] = {}
+    with in_runs():
+        ahead = hyve.parse(text).parts[0].ahead
+        assert isinstance(ahead, Ahead)
+        assert len(list(ahead.runs())) > 3
+        for found in find_runs(ahead.runs(), ahead.path):
+            for name, more in found.relations.items():
+                rows.setdefault(name, []).extend(more)
+    assert {name: more for name, more in rows.items() if more} == find([value]).relations
+
+
+def test_odd_records_beside_known_ones() -> None:
+    """Formats leave out what is no record of theirs, in runs too."""
+    text = json.dumps({"Records": [AWS, {"eventID": "2"}, AWS, {"eventName": "x"}, None, AWS]})
+    check(text, 1000)
+    with in_runs(1000):
+        ahead = hyve.parse(text).parts[0].ahead
+        assert ahead is not None
+        rows = [len(found.relations["cloudtrail_events"]) for found in find_runs(ahead.runs(), ahead.path)]
+        assert rows == [3, 1]
 
 
 def test_documents_beside_each_other() -> None:
