@@ -17,11 +17,11 @@ from __future__ import annotations
 import gc
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, repeat
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from hyve import heads, strictjson, tables
 from hyve.encodings import decode
@@ -42,6 +42,7 @@ from hyve.recovery import (
     recover,
 )
 from hyve.strictjson import Ahead, Decoder, Lines, Pairs, too_deep
+from hyve.tables import Delimited
 
 __all__ = ["Document", "Part", "Syntax", "collector_paused", "parse"]
 
@@ -66,10 +67,10 @@ class Part:
     partial_tail: str = ""
 
     @property
-    def ahead(self) -> Ahead | Lines | None:
-        """The runs of a very long list, or of all lines of a very long text, which are not held as values."""
+    def ahead(self) -> Ahead | Lines | Delimited | None:
+        """The runs of a very long list or table, or of all lines of a very long text, which are not held as values."""
         value = vars(self)["value"]
-        return value if type(value) in (Ahead, Lines) else None
+        return value if type(value) in (Ahead, Lines, Delimited) else None
 
 
 class _Value:
@@ -82,7 +83,7 @@ class _Value:
         if part is None:
             return self
         value = vars(part)["value"]
-        if type(value) is Ahead:
+        if type(value) in (Ahead, Delimited):
             return value.value()
         return value.value(*part.span) if type(value) is Lines else value
 
@@ -91,6 +92,29 @@ class _Value:
 
 
 Part.value = _Value()
+
+
+class LineParts(Sequence[Part]):
+    """The parts that are the lines of a very long text, made when they are asked for."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+
+    def __len__(self) -> int:
+        return len(self.lines.starts)
+
+    @overload
+    def __getitem__(self, place: int) -> Part: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Part, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Part | tuple[Part, ...]:
+        number = range(len(self))[place]
+        if isinstance(number, range):
+            return tuple(map(self.__getitem__, number))
+        span = self.lines.starts[number], self.lines.ends[number]
+        return Part(self.lines, span, "json", self.lines.met.get(number, ()))
 
 
 @dataclass(frozen=True)
@@ -104,11 +128,17 @@ class Document:
     """
 
     text: str
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     lines: tuple[tuple[int, str], ...] = ()
     flags: tuple[str, ...] = ()
     name: str = ""
     prose: str = ""
+
+    @property
+    def syntaxes(self) -> tuple[str, ...]:
+        """The syntax of each part."""
+        lines = isinstance(self.parts, LineParts)
+        return ("json",) * len(self.parts) if lines else tuple(part.syntax for part in self.parts)
 
 
 @contextmanager
@@ -135,7 +165,12 @@ def parse(source: str | bytes, name: str = "") -> Document:
     lines: tuple[tuple[int, str], ...] = ()
     prose = ""
     if text.strip():
-        parts = _whole(text) or _found(text, flags)
+        whole = _whole(text)
+        if isinstance(whole, LineParts):
+            flags += ["concatenated"] if len(whole) > 1 else []
+            flags += [flag for met in whole.lines.met.values() for flag in met]
+            return Document(text, whole, (), tuple(dict.fromkeys(flags)), name)
+        parts = whole or _found(text, flags)
         pieces, rest = _outside(text, [part.span for part in parts])
         if len(rest) > _PROSE_LINES or sum(len(line) for _, line, _ in rest) > _PROSE_CHARS:
             rows = [{"line": number, "text": line} for number, line, _ in rest]
@@ -154,26 +189,29 @@ def parse(source: str | bytes, name: str = "") -> Document:
 _LINE_OPENS = re.compile(r"^[ \t]*+[{\[](?=\s*[\"{\[])", re.MULTILINE)
 
 
-def _whole(text: str) -> list[Part] | None:
+def _whole(text: str) -> list[Part] | LineParts | None:
     """The parts of a text that is strict JSON, or lines of it, or a table, from its start to its end."""
     start = len(text) - len(text.lstrip())
     if text[start] in "{[":
         read = strictjson.read(text, keep=False)
         if read is not None:
             return [Part(read[0], (start, len(text.rstrip())), "json", tuple(sorted(read[1])))]
-        records = strictjson.read_lines(text, keep=False)
+        lines = strictjson.long_lines(text)
+        if lines is not None:
+            return LineParts(lines)
+        records = strictjson.read_lines(text)
         if not records:
             return None
         records.reverse()
         taken = map(list.pop, repeat(records, len(records)))  # each is freed once it is a part: there may be millions
         return [Part(value, (a, b), "json", flags) for value, a, b, flags in taken]
-    table = tables.read(text)
+    table = tables.read(text, keep=False)
     if table is None:
         return None
     decoder = Decoder()
     if any(raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
         return None  # lines of JSON between which commas happen to agree
-    return [Part(table.rows, (table.start, table.end), table.syntax, table.flags)]
+    return [Part(table.long or table.rows, (table.start, table.end), table.syntax, table.flags)]
 
 
 def _found(text: str, flags: list[str]) -> list[Part]:

@@ -24,6 +24,7 @@ from hyve.naming import free_name, identifier
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
 from hyve.strictjson import Ahead, Lines
+from hyve.tables import Delimited
 
 ROOT, LINES = "records", "lines"
 _SAMPLE, _GROUPS, _MOST = 100, 16, 0.7
@@ -185,7 +186,7 @@ class _Group:
     rows: list[Any] = field(default_factory=list)
     layout: list[Place] | _EachRow = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    ahead: Ahead | Lines | None = None
+    ahead: Ahead | Lines | Delimited | None = None
     separable: bool = True
     data: TableData | None = None
 
@@ -238,9 +239,9 @@ class _Group:
             runs = None
         if runs is None:
             values = self.ahead.values()
-            data = shred(values[0] if isinstance(self.ahead, Ahead) and self.ahead.listed else values)
+            data = shred(values[0] if self.ahead.listed else values)
         self.data = data
-        if data is not None and isinstance(self.ahead, Ahead) and self.ahead.listed:
+        if data is not None and self.ahead.listed:
             self.layout = [(number, 0, data.rows) for number, *_ in self.layout]
 
     def like(self, keys: set[Any]) -> bool:
@@ -285,8 +286,8 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
         found = _Grouped(identifier(document.name) if document.name else "")
         if document.lines:
             found.texts.append((None, [{"line": line, "text": text} for line, text in document.lines]))
-        around = bool(document.lines) or any(part.syntax == LINES for part in document.parts)
-        ahead = None if around else _ahead(document)
+        ahead = _ahead(document)
+        around = ahead is None and (bool(document.lines) or LINES in document.syntaxes)
         if ahead is not None:
             found.groups.append(_Group(ahead=ahead, layout=_EachRow(number, len(document.parts))))
             number += len(document.parts)
@@ -305,12 +306,10 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
     return result
 
 
-def _ahead(document: Document) -> Ahead | Lines | None:
-    """The one very long list that a document is, or its lines, to be read in runs."""
-    ahead = document.parts[0].ahead if document.parts else None
-    if isinstance(ahead, Lines):
-        return ahead if all(part.ahead is ahead for part in document.parts) else None
-    return ahead if len(document.parts) == 1 else None
+def _ahead(document: Document) -> Ahead | Lines | Delimited | None:
+    """The one very long list or table that a document is, or its lines, to be read in runs."""
+    ahead = document.parts[0].ahead if document.parts and not document.lines else None
+    return ahead if len(document.parts) == (len(ahead.starts) if isinstance(ahead, Lines) else 1) else None
 
 
 def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:

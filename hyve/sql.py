@@ -126,6 +126,9 @@ def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
             "memory_limit": memory_limit,
             "threads": threads,
             "async_threads": 0,  # for files, which it can't reach: eight threads of each database
+            # What is freed goes back to the system: the allocator else keeps several times of what small tables take.
+            "allocator_flush_threshold": "0MB",
+            "allocator_bulk_deallocation_flush_threshold": "0MB",
         },
     )
     connection.execute("SET TimeZone = 'UTC'")

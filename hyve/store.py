@@ -44,9 +44,9 @@ from hyve.templates import HIDDEN, MASK, template_of
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
 
-_COMPRESSED, _ROW_GROUP = 12 << 20, 122_880
-"""Bytes of tables that are worth the time it takes to compress them, and the rows that DuckDB compresses together. A
-store of fewer bytes waits as Arrow."""
+_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 4 << 20, 122_880, 2_048
+"""Bytes of tables that are worth the time it takes to compress them, in large stores and in small ones, and the rows
+that DuckDB compresses and reads together. A store of fewer bytes than the first waits as Arrow."""
 
 _LARGE = 32 << 20
 """Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
@@ -139,8 +139,7 @@ class Datastore:
         """Takes the values of `documents` in. Given by an iterator they are freed as soon as they are columns."""
         given = list(documents)
         self.sources = tuple(
-            Source(document.name, document.text, document.prose, tuple(part.syntax for part in document.parts))
-            for document in given
+            Source(document.name, document.text, document.prose, document.syntaxes) for document in given
         )
         self._parts: list[Any] | None = None
         flags = [flag for document in given for flag in document.flags]
@@ -155,6 +154,7 @@ class Datastore:
         self._loaded = 0
         self._waiting: dict[str, tuple[Arrays, str]] = {}
         size = sum(_bytes(root.data) for root in roots)
+        self._most = min(_COMPRESSED, max(_SOME, size // 4))
         large = threads > 1 and size > _LARGE
         if size > _COMPRESSED or not all(_plain(root.data) for root in roots):
             self._database = _single(memory_limit) if large else sql.open_database(memory_limit, threads)
@@ -328,13 +328,14 @@ class Datastore:
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
         schema = pa.schema(list(wide))
         width = _size(source.itercolumns()) / max(1, source.num_rows)
-        step = max(1, int(_COMPRESSED / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
+        unit = _ROW_GROUP if source.num_rows > _ROW_GROUP else _VECTOR
+        step = max(1, int(self._most / width / unit)) * unit if width else max(1, source.num_rows)
         slices = [source.slice(start, step) for start in range(0, max(1, source.num_rows), step)]
         del source
         statement = f"CREATE TABLE {quote(name)} AS"
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             size = _size(part.itercolumns())
-            if self._loaded and self._loaded + size > _COMPRESSED:
+            if self._loaded and self._loaded + size > self._most:
                 self._compress(database)
             database.register("_source", part.cast(schema))
             database.execute(f"{statement} SELECT {selected} FROM _source")
@@ -343,7 +344,7 @@ class Datastore:
             self._loaded += size
             del part
             pa.default_memory_pool().release_unused()
-            if self._loaded > _COMPRESSED:
+            if self._loaded > self._most:
                 self._compress(database)
 
     def _compress(self, database: duckdb.DuckDBPyConnection) -> None:
@@ -375,7 +376,6 @@ def _single(memory_limit: str) -> duckdb.DuckDBPyConnection:
         connection = sql.open_database(memory_limit, 1)
         ((locked,),) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()
         if not locked:
-            connection.execute("SET allocator_bulk_deallocation_flush_threshold = '1MB'")  # not half a gigabyte
             return connection
         connection.close()
 

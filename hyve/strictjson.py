@@ -1,42 +1,51 @@
-"""Strict JSON that loses nothing: exact numbers, repeated keys, lone surrogates, and flags for what had to be changed.
+"""Strict JSON of any length: short texts as values, long lists and long texts of lines piece by piece.
 
 Rules:
-- The reference is `Decoder`, Python's own decoder with hooks. orjson reads several times faster, but it keeps only the
-  last of repeated keys, makes doubles of integers beyond 64 bits and rounds in silence: its value counts only where
-  `kept` shows that nothing was lost; whatever else goes to the reference.
-- An object that repeats a key becomes `Pairs`. An integer longer than MAX_DIGITS or a number outside the doubles' range
-  is kept as its text; a float literal whose digits the double doesn't give back is rounded, and flagged.
-- Containers nested deeper than MAX_DEPTH are nobody's data: whoever reads leaves them as text.
 - Long texts are read in pieces. JSON's grammar has one reading, so a list whose pieces between commas are lists of
   values is the list of all these values; and a piece costs no more memory beside its values than its own size.
-- Time is linear in the text, whatever stands there.
+- The first reading of a very long list or text of lines validates and keeps offsets; whoever wants the values reads
+  them again, run by run.
+- Values are read by `hyve.exactjson`, in a time that is linear in the text, whatever stands there.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
+from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, islice, repeat
 from operator import add
 from typing import Any
 
 import orjson
 
-from hyve.kept import MAX_DEPTH as MAX_DEPTH
-from hyve.kept import comes_back, kept, written
+from hyve.exactjson import MAX_DEPTH, STRING, Decoder, Pairs, flags, read_plain, read_value, too_deep
+from hyve.kept import kept
 
-MAX_DIGITS = 4_000
-"""Integers with more digits stay text: Python takes the square of their length, and refuses those beyond 4,300."""
+__all__ = [
+    "MAX_DEPTH",
+    "STRING",
+    "Ahead",
+    "Decoder",
+    "Keys",
+    "Lines",
+    "Pairs",
+    "flags",
+    "lists_records",
+    "long_lines",
+    "read",
+    "read_ahead",
+    "read_lines",
+    "too_deep",
+]
 
-_PIECE = 1 << 17
+_PIECE = 1 << 16
 """Characters read at a time: what orjson makes of so many fits a processor's cache."""
 
-LONG, RUN = 1 << 22, 1 << 18
+LONG, RUN, _CONTAINERS = 1 << 19, 1 << 18, 1 << 12
 """Characters of a text whose list is not kept as objects, and of the runs in which it comes: short ones, as objects of
-a few megabytes take a third less time than those of fifty."""
+a few megabytes take a third less time than those of fifty. Runs end earlier where they have so many containers."""
 
 _TRIES = 8
 """Places at which a list is cut before it is given up."""
@@ -54,61 +63,6 @@ Keys = tuple[str | int, ...]
 """The way to a list: keys of objects, and places in lists."""
 
 
-class Pairs(tuple[tuple[Any, Any], ...]):
-    """An object that no dict with text keys can hold, as its (key, value) pairs in source order, none dropped.
-
-    It repeats a key, or a key is no text (Python literals have such; then the key stands here as it was).
-    """
-
-    __slots__ = ()
-
-
-class Decoder(json.JSONDecoder):
-    """Strict JSON that loses nothing. `met` holds the flags of what it met since it was last cleared.
-
-    If it isn't `strict`, control characters may stand in strings as they are.
-    """
-
-    def __init__(self, strict: bool = True) -> None:
-        super().__init__(
-            strict=strict,
-            object_pairs_hook=self._object,
-            parse_int=self._int,
-            parse_float=self._float,
-            parse_constant=self._constant,
-        )
-        self.met: set[str] = set()
-
-    def _int(self, literal: str) -> int | str:
-        if len(literal) <= MAX_DIGITS:
-            return int(literal)
-        self.met.add("number_as_text")
-        return literal
-
-    def _float(self, literal: str) -> float | str:
-        value = float(literal)
-        if len(literal) <= 16 and "e" not in literal and "E" not in literal:
-            return value  # any double gives 15 digits back
-        if comes_back(literal, value):
-            return value
-        if value == 0 or math.isinf(value):
-            self.met.add("number_as_text")
-            return literal
-        self.met.add("rounded_number")
-        return value
-
-    def _constant(self, name: str) -> float:
-        self.met.add("non_finite")
-        return float(name)
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | Pairs:
-        value = dict(pairs)
-        if len(value) == len(pairs):
-            return value
-        self.met.add("duplicate_keys")
-        return Pairs(pairs)
-
-
 def read(text: str, keep: bool = True) -> tuple[Any, frozenset[str]] | None:
     """(value, flags) of a text that is one JSON value of any kind and nothing else but blanks around it.
 
@@ -123,14 +77,14 @@ def read(text: str, keep: bool = True) -> tuple[Any, frozenset[str]] | None:
     keep = keep or len(bare) < LONG
     ahead = read_ahead(bare, keep)
     if ahead is None:
-        return _read(bare)
-    rest = _read(ahead.rest)
+        return read_value(bare)
+    rest = read_value(ahead.rest)
     if rest is None:
         return None
     value, met = rest[0], rest[1] | ahead.flags
     if not keep and len(ahead.rest) * _AROUND < len(bare) and ahead.list_in(value) is not None:
         return ahead, met
-    return (value, met) if ahead.join(value) else _read(bare)
+    return (value, met) if ahead.join(value) else read_value(bare)
 
 
 @dataclass(frozen=True)
@@ -194,7 +148,7 @@ class Ahead:
         listed = self.list_in(whole)
         assert listed is not None
         last = listed[:]
-        for cuts in (*_together(self.cuts), []):
+        for cuts in (*_together(self.text, self.cuts), []):
             run = self._read(cuts) if cuts else last
             if run:
                 yield self._with(whole, run), run
@@ -202,7 +156,7 @@ class Ahead:
             whole = self._bare(whole)
 
     def _around(self) -> Any:
-        found = _read(self.rest)
+        found = read_value(self.rest)
         assert found is not None  # it was read before
         return found[0]
 
@@ -210,7 +164,7 @@ class Ahead:
         records: list[Any] = []
         for start, end, plain in cuts:
             source = f"[{self.text[start:end]}]"
-            found = (orjson.loads(source), None) if plain else _read(source, len(self.path))
+            found = (orjson.loads(source), None) if plain else read_value(source, len(self.path))
             assert found is not None
             records += found[0]
         return records
@@ -260,9 +214,7 @@ def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
     return best
 
 
-def _read_list(
-    text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int
-) -> Ahead | None:
+def _read_list(text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int) -> Ahead | None:
     """Reads the list ahead whose first item is at `start`. `near`: only if that one isn't very long."""
     records: list[Any] = []
     cuts: list[tuple[int, int, bool]] = []
@@ -295,16 +247,15 @@ def _piece(
     for _ in range(_TRIES):
         if cut is None:
             break
-        plain = _read_plain(f"[{text[at : cut.start() + 1]}]", above)
+        plain = read_plain(f"[{text[at : cut.start() + 1]}]", above)
         if plain is not None:
             return plain[0], None, cut.start() + 1
         cut = between.search(text, cut.end())
-    for find in (lambda: first, lambda: _next_comma(text, at, at + size, stop)):
-        end = find()
-        found = _read(f"[{text[at:end]}]", above) if end > at else None
-        if found is not None:
-            return found[0], found[1], end
-    return None
+    found = read_value(f"[{text[at:first]}]", above) if first > at else None
+    if found is None:
+        first = _next_comma(text, at, at + size, stop)
+        found = read_value(f"[{text[at:first]}]", above) if first > at else None
+    return None if found is None else (found[0], found[1], first)
 
 
 def _next_comma(text: str, at: int, least: int, stop: int) -> int:
@@ -349,7 +300,8 @@ def _long_lists(text: str) -> Iterator[tuple[Keys, int, re.Pattern[str]]]:
 
 def _open(text: str, end: int) -> list[tuple[str, int, str, re.Pattern[str] | None, bool]]:
     """The containers of a text that are open at `end`, outermost first: (opening bracket, where it ends, an object's
-    last key as it is spelled, what stands between items of a list, whether it has several). Empty where the text can't be JSON."""
+    last key as it is spelled, what stands between items of a list, whether it has several). None where the text can't
+    be JSON."""
     if text.lstrip()[:1] not in _CLOSER:
         return []
     found: list[tuple[str, int, str, re.Pattern[str] | None, bool]] = []
@@ -381,44 +333,70 @@ def _between(before: str, blanks: str, item: str) -> re.Pattern[str]:
     return re.compile(f"{re.escape(before)},{spaces}(?={re.escape(item)})")
 
 
-def read_lines(text: str, keep: bool = True) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
+def read_lines(text: str) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
     """(value, start, end, flags) of each line, where every non-blank line is by itself one JSON object or array.
 
-    `start` and `end` are offsets in `text`, blanks left out. None as soon as one line is something else. Unless it is
-    to `keep` them, the values of a text of LONG characters or more whose lines are all objects are one `Lines`.
+    `start` and `end` are offsets in `text`, blanks left out. None as soon as one line is something else.
     """
-    if text.lstrip()[:1] not in ("{", "[") or _OTHER_LINE.search(text):
-        return None
-    keep = keep or len(text) < LONG
-    lines = Lines(text, [])
     found: list[tuple[Any, int, int, tuple[str, ...]]] = []
+    for records, *_ in _pieces_of_lines(text):
+        if records is None:
+            return None
+        found += records
+    return found
+
+
+def long_lines(text: str) -> Lines | None:
+    """The same of a text of LONG characters or more whose lines are all objects, which are not held; else None."""
+    if len(text) < LONG:
+        return None
+    lines = Lines(text)
+    for records, start, end, plain in _pieces_of_lines(text):
+        if records is None or not all(isinstance(record[0], dict | Pairs) for record in records):
+            return None
+        lines.cuts.append((start, end, plain))
+        for _, first, last, met in records:
+            if met:
+                lines.met[len(lines.starts)] = met
+            lines.starts.append(first)
+            lines.ends.append(last)
+    return lines
+
+
+def _pieces_of_lines(
+    text: str,
+) -> Iterator[tuple[list[tuple[Any, int, int, tuple[str, ...]]] | None, int, int, bool]]:
+    """What `_read_lines` says of each piece of a text, and where the piece is; at once None if it can't be lines."""
+    if text.lstrip()[:1] not in ("{", "[") or _OTHER_LINE.search(text):
+        yield None, 0, 0, False
+        return
     at = 0
     while at < len(text):
         end = text.find("\n", at + _PIECE) + 1 or len(text)
         records, plain = _read_lines(text[at:end], at)
-        if records is None:
-            return None
-        if not keep:
-            if not all(isinstance(record[0], dict | Pairs) for record in records):
-                return read_lines(text)
-            lines.cuts.append((at, end, plain))
-            records = [(lines, *record[1:]) for record in records]
-        found += records
+        yield records, at, end, plain
+        del records  # the next one is read now
         at = end
-    return found
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A text of very many lines, of which each is one JSON object; `cuts` are as in `Ahead`."""
+    """A text of very many lines, of which each is one JSON object; `cuts` are as in `Ahead`.
+
+    `starts` and `ends` are the offsets of the objects, `met` the flags of those that have some.
+    """
 
     text: str
-    cuts: list[tuple[int, int, bool]]
+    cuts: list[tuple[int, int, bool]] = field(default_factory=list)
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    met: dict[int, tuple[str, ...]] = field(default_factory=dict)
     path: Keys = ()
+    listed = False
 
     def value(self, start: int, end: int) -> Any:
         """The value of one line."""
-        found = _read(self.text[start:end])
+        found = read_value(self.text[start:end])
         assert found is not None  # it was read before
         return found[0]
 
@@ -432,7 +410,7 @@ class Lines:
 
     def runs(self) -> Iterator[tuple[Any, list[Any]]]:
         """Runs of lines, as from `Ahead`; nothing stands around them."""
-        for cuts in _together(self.cuts):
+        for cuts in _together(self.text, self.cuts):
             run = self._read(cuts)
             yield run, run
             del run
@@ -447,41 +425,6 @@ class Lines:
                 values += [record[0] for record in _read_lines(text, start)[0] or ()]
         return values
 
-
-def flags(source: str, decoder: Decoder) -> tuple[str, ...]:
-    """The flags of a value that `decoder` has just read from `source`, sorted; clears `decoder.met`."""
-    met = decoder.met
-    if ("\\ud" in source or "\\uD" in source) and any(match[1] for match in _ESCAPE.finditer(source)):
-        met.add("lone_surrogate")
-    names = tuple(sorted(met))
-    met.clear()
-    return names
-
-
-def too_deep(value: Any, source: str, above: int = 0) -> bool:
-    """Whether containers are nested beyond MAX_DEPTH, `above` ones around the value counted.
-
-    Looked at only where the source has that many openings.
-    """
-    if source.count("[") + source.count("{") + source.count("(") + above <= MAX_DEPTH:
-        return False
-    if written(value, above) is not None:
-        return False
-    level, depth = [value] if isinstance(value, dict | list | tuple) else [], above
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return True
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list | tuple)
-        ]
-    return False
-
-
-STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 # The first list of objects: the blanks before its first object, and the blanks and the key after that one's brace.
 _FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{STRING.pattern})")
@@ -498,11 +441,6 @@ _FEW_LINES = 32
 
 _MARK = "\x7f"
 _BETWEEN_LINES = f',"{_MARK}",'
-
-# Escapes one after the other, for a backslash may itself be escaped. Group 1 is half of a surrogate pair.
-_ESCAPE = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
 
 
 def _path(prefix: str) -> tuple[str, ...] | None:
@@ -524,39 +462,17 @@ def _path(prefix: str) -> tuple[str, ...] | None:
     return tuple(keys) if node == [] else None
 
 
-def _read_plain(source: str, above: int) -> tuple[Any] | None:
-    """The value that orjson reads from `source`, alone in a tuple, if it is exact and has no flags."""
-    try:
-        data = source.encode()
-        value = orjson.loads(data)
-    except ValueError:  # not UTF-8, or no JSON for orjson
-        return None
-    return (value,) if kept(data, value, above) else None
-
-
-def _read(source: str, above: int = 0) -> tuple[Any, frozenset[str]] | None:
-    """(value, flags) of exactly `source`, which stands inside of `above` containers; None as in `read`."""
-    plain = _read_plain(source, above)
-    if plain is not None:
-        return plain[0], frozenset()
-    decoder = Decoder()
-    try:
-        value = decoder.decode(source)
-    except (ValueError, RecursionError):
-        return None
-    if too_deep(value, source, above):
-        return None
-    return value, frozenset(flags(source, decoder))
-
-
-def _together(cuts: Iterable[tuple[int, int, bool]]) -> Iterator[list[tuple[int, int, bool]]]:
+def _together(text: str, cuts: Iterable[tuple[int, int, bool]]) -> Iterator[list[tuple[int, int, bool]]]:
     """The cuts of each run."""
     run: list[tuple[int, int, bool]] = []
+    containers = 0
     for cut in cuts:
-        if run and cut[1] - run[0][0] > RUN:
+        more = text.count("{", *cut[:2]) + text.count("[", *cut[:2])
+        if run and (cut[1] - run[0][0] > RUN or containers + more > _CONTAINERS):
             yield run
-            run = []
+            run, containers = [], 0
         run.append(cut)
+        containers += more
     if run:
         yield run
 

@@ -16,8 +16,11 @@ import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 from typing import Any, Literal, NamedTuple
+
+from hyve import strictjson
 
 csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
 
@@ -37,30 +40,96 @@ _SHOWN = 8
 
 
 class Table(NamedTuple):
-    """Rows in source order, as objects of texts, and where they stand, header included."""
+    """Rows in source order, as objects of texts, and where they stand, header included. Those of a `long` one are not
+    held."""
 
     rows: list[dict[str, Any]]
     start: int
     end: int
     syntax: Literal["csv", "table"]
     flags: tuple[str, ...] = ()
+    long: Delimited | None = None
 
 
-def read(text: str, least: int = 1) -> Table | None:
+@dataclass(frozen=True)
+class Delimited:
+    """The rows of a very long delimited table from `start` to `end` of `text`, which are not held: they are read again
+    each time they are asked for. `header` are its cells as they stand there, `names` those of the columns."""
+
+    text: str
+    start: int
+    end: int
+    delimiter: str
+    header: list[str]
+    names: list[str]
+    path: tuple[()] = ()
+    listed = True
+
+    def first(self) -> dict[str, Any]:
+        """The first row."""
+        return next(self._rows())
+
+    def value(self) -> list[dict[str, Any]]:
+        """All rows."""
+        return list(self._rows())
+
+    def values(self) -> list[Any]:
+        """The one value of the text."""
+        return [self.value()]
+
+    def runs(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Runs of rows, twice each: nothing stands around them."""
+        rows = self._rows()
+        while run := list(islice(rows, max(1, _RUN_CELLS // len(self.header)))):
+            yield run, run
+            del run
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for row in _cells(self.text, self.start, self.end, self.delimiter):
+            if row and row != self.header:
+                yield _ragged(self.names, row)
+
+
+_ROWS, _SHOWN_EVEN = 4096, 50
+"""Rows that are looked at together, and those that a header is held against."""
+
+_RUN_CELLS = 1 << 14
+"""Cells of the runs in which rows that are not held come."""
+
+
+def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[list[str]]:
+    """The cells of each line of a delimited table. Raises csv.Error."""
+    return csv.reader(_lines(text, start, end), delimiter=delimiter, strict=True)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[str]:
+    """Lines with their ends; no copy of a long text has to live."""
+    while start < end:
+        stop = min(text.find("\n", start + _LINES, end) + 1 or end, end)
+        yield from io.StringIO(text[start:stop], newline="")
+        start = stop
+
+
+_LINES = 1 << 16
+"""Characters of text that are cut into lines at once."""
+
+
+def read(text: str, least: int = 1, keep: bool = True) -> Table | None:
     """The whole text as one delimited table of at least that many rows. Comment lines before it and a count of its rows
-    behind it are no part of it."""
-    text = text.rstrip("\r\n")
-    last = max(text.rfind("\n"), text.rfind("\r")) + 1
-    if len(text) - last < 80 and _TRAILER.match(text, last):
-        text = text[:last].rstrip("\r\n")
+    behind it are no part of it. Unless they are to be `keep`t, the rows of a long text are `Delimited`."""
+    end = len(text.rstrip("\r\n"))
+    last = max(text.rfind("\n", 0, end), text.rfind("\r", 0, end)) + 1
+    if end - last < 80 and _TRAILER.match(text, last, end):
+        end = len(text[:last].rstrip("\r\n"))
     start = len(text) - len(text.lstrip("\r\n"))
     for _ in range(_COMMENTS):
-        ends = [end for newline in "\r\n" if (end := text.find(newline, start, start + _HEADER_CHARS)) >= 0]
+        stop = min(start + _HEADER_CHARS, end)
+        ends = [at for newline in "\r\n" if (at := text.find(newline, start, stop)) >= 0]
         if not ends:
             return None
         head = text[start : min(ends)]
         for delimiter in ",\t;|":
-            if delimiter in head and (table := _delimited(text, start, head, delimiter, least)):
+            if delimiter in head and (table := _delimited(text, (start, end), head, delimiter, least, keep)):
                 return table
         if head[:1] != "#":
             return None
@@ -69,7 +138,12 @@ def read(text: str, least: int = 1) -> Table | None:
     return None
 
 
-def _delimited(text: str, start: int, head: str, delimiter: str, least: int) -> Table | None:
+def _delimited(text: str, span: tuple[int, int], head: str, delimiter: str, least: int, keep: bool) -> Table | None:
+    long = not keep and span[1] - span[0] >= strictjson.LONG
+    held: list[list[str]] = []
+    shown: list[list[str]] = []  # the first even rows
+    even = ragged = repeated = 0
+    short = False
     try:
         cells = next(csv.reader([head], delimiter=delimiter, strict=True))
         if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
@@ -78,35 +152,40 @@ def _delimited(text: str, start: int, head: str, delimiter: str, least: int) -> 
             return None
         if not _CELL.match(cells[-1].strip()) and (cells[-1] or len(cells) < 3):
             return None
-        reader = csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True)
+        reader = _cells(text, *span, delimiter)
         rows = list(islice(reader, 1, 64))
         header = cells
         if not cells[-1] and 2 * sum(len(row) == len(cells) - 1 for row in rows) > len(rows):
             cells = cells[:-1]  # only the header ends in a delimiter
         if sum(len(row) not in (0, len(cells)) for row in rows) > 8:
             return None
-        rows += reader
+        while rows:
+            filled = [row for row in rows if row]
+            others = [row for row in filled if row != header]
+            fitting = [row for row in others if len(row) == len(cells)]
+            repeated += len(filled) - len(others)
+            even += len(fitting)
+            ragged += len(others) - len(fitting)
+            short = len(others[-1]) < len(cells) if others else short
+            if len(shown) < _SHOWN_EVEN:
+                shown += fitting[:_SHOWN_EVEN]
+            elif not any(map(any, shown[:_SHOWN_EVEN])):
+                shown += [row for row in fitting if any(row)][:1]
+            held += [] if long else others
+            rows = list(islice(reader, _ROWS))
     except csv.Error:
         return None
-    rows = [row for row in rows if row]
-    count = len(rows)
-    rows = [row for row in rows if row != header]
-    flags = ["concatenated"] if len(rows) < count else []
-    even = [row for row in rows if len(row) == len(cells)]
-    ragged = len(rows) - len(even)
-    if ragged:
-        short = len(rows[-1]) < len(cells)
-        if len(even) < 2 or ragged - short > (max(1, len(rows) // 50) if len(even) > 2 else 0):
-            return None
-    if len(even) < least or not _is_header(cells, even, f"{delimiter} " in head):
+    if ragged and (even < 2 or ragged - short > (max(1, (even + ragged) // 50) if even > 2 else 0)):
+        return None
+    if even < least or not _is_header(cells, shown, f"{delimiter} " in head):
         return None
     names = _names(cells)
+    flags = ("concatenated",) * (repeated > 0) + ("ragged_rows",) * (ragged > 0)
+    if long:
+        return Table([], *span, "csv", flags, Delimited(text, *span, delimiter, header, names))
     if ragged:
-        flags.append("ragged_rows")
-        value = [_ragged(names, row) for row in rows]
-    else:
-        value = [dict(zip(names, row, strict=False)) for row in rows]
-    return Table(value, start, len(text), "csv", tuple(flags))
+        return Table([_ragged(names, row) for row in held], *span, "csv", flags)
+    return Table([dict(zip(names, row, strict=False)) for row in held], *span, "csv", flags)
 
 
 def _names(cells: Sequence[str]) -> list[str]:

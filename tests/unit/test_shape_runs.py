@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
-from hyve import strictjson
+from hyve import strictjson, tables
 from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.formats.telemetry import find
 from hyve.gather import gather
@@ -30,12 +30,11 @@ from tests.unit.test_lossless import scalars, values, written
 @contextmanager
 def in_runs(size: int = 1) -> Iterator[None]:
     """Reads every list that begins with an object in runs of some `size` characters, however short it is."""
-    kept = strictjson.LONG, strictjson.RUN, strictjson._PIECE, strictjson._AROUND
-    strictjson.LONG, strictjson.RUN, strictjson._PIECE, strictjson._AROUND = 0, size, 1, 1
-    try:
+    with (
+        mock.patch.multiple(strictjson, LONG=0, RUN=size, _PIECE=1, _AROUND=1),
+        mock.patch.multiple(tables, _RUN_CELLS=size, _LINES=1, _ROWS=1),
+    ):
         yield
-    finally:
-        strictjson.LONG, strictjson.RUN, strictjson._PIECE, strictjson._AROUND = kept
 
 
 def described(data: TableData) -> Any:
@@ -236,6 +235,41 @@ def test_runs_of_an_inner_list_that_ask_for_different_columns(
         gathered(text)
     check(text)
     check(text, look=stored)
+
+
+cells = st.sampled_from(
+    ["", "a", "7", "0.5", '"x, y"', '"two\nlines"', '"{""a"": [1]}"', "2026-01-01T00:00:00Z", '"\r"', "é"]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(cells, min_size=3, max_size=3), min_size=3, max_size=12),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", "# made by hand\n"]),
+    st.sampled_from(["", "\n", "\n(3 rows)\n"]),
+    st.sampled_from([1, 9]),
+)
+def test_any_csv(rows: list[list[str]], end: str, before: str, behind: str, size: int) -> None:
+    """A table is read in runs of rows; the cells of a row may be several lines."""
+    text = before + end.join(map(",".join, [["id", "name", "note"], ["1", "b", "c"], *rows])) + behind
+    wanted = hyve.parse(text)
+    with in_runs(size):
+        found = hyve.parse(text)
+        assert [(part.span, part.syntax, part.flags, part.value) for part in found.parts] == [
+            (part.span, part.syntax, part.flags, part.value) for part in wanted.parts
+        ]
+        in_turn = gathered(text)
+    assert repr(in_turn) == repr(gathered(text))
+
+
+def test_csv_in_runs() -> None:
+    """Short rows, long rows, blank lines and headers that come again."""
+    rows = [f"{i},n{i % 7},{i / 4}" for i in range(120)]
+    for more in ([], ["7,x"], ["", "7,x,1,z"], ["id,name,v", "8,y,2"], ["", ""]):
+        text = "\n".join(["id,name,v", *rows[:60], *more, *rows[60:]])
+        check(text, 60)
+        check(text, 60, look=stored)
 
 
 line_ends = st.sampled_from(["\n", "\r\n", "\n\n  "])
