@@ -48,7 +48,7 @@ _COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 4 << 20, 122_880, 2_048
 """Bytes of tables that are worth the time it takes to compress them, in large stores and in small ones, and the rows
 that DuckDB compresses and reads together. A store of fewer bytes than the first waits as Arrow."""
 
-_LARGE = 32 << 20
+_LARGE = 6 << 20
 """Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
 
 _LINE = ("_id", "_row_id", "line", "text")

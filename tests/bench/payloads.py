@@ -46,6 +46,24 @@ def otlp(size: int) -> str:
     return '{"resourceSpans": ' + _listed(_resource_spans, size) + "}"
 
 
+def one_resource(size: int) -> str:
+    """An OTLP export of one resource and one scope."""
+    spans = _listed(_span, size)
+    return (
+        '{"resourceSpans": [{"resource": {"attributes": ['
+        + json.dumps(_attribute("service.name", "cart"))
+        + ']}, "scopeSpans": [{"scope": {"name": "auto"}, "spans": '
+        + spans
+        + "}]}]}"
+    )
+
+
+def changing(size: int) -> str:
+    """A list of which one item in a hundred is no record, and whose fields are now numbers, now texts, lists, objects,
+    or not there."""
+    return _listed(_changing, size)
+
+
 def matrix(size: int) -> str:
     """A Prometheus range query's answer: series of 500 samples, [number, text] each."""
     return '{"status": "success", "data": {"resultType": "matrix", "result": ' + _listed(_series, size) + "}}"
@@ -135,6 +153,27 @@ def _record(source: random.Random, number: int) -> dict[str, Any]:
         "ms": round(source.random() * 900, 2),
         "msg": f"POST /items/{source.randrange(10**6)}",
     }
+
+
+def _changing(source: random.Random, number: int) -> Any:
+    if number % 100 == 0:
+        return [number, "row"]
+    record: dict[str, Any] = {
+        "ts": _time(number),
+        "id": number,
+        "took": source.choice((number % 97, round(source.random() * 90, 3), str(number % 50), None)),
+        "labels": {f"l{source.randrange(9)}": f"v{number % 5}"} if number % 11 else "none",
+        "path": [["a", number], ["b", [number % 3, None]]],
+    }
+    if number % 50 == 3:
+        record["took"] = [1, "x"]
+    elif number % 50 == 4:
+        record["took"] = {"ms": 4}
+    elif number % 4 == 0:
+        del record["took"]
+    if number % 9 == 0:
+        record["events"] = [{"n": k, "at": number + k, "attrs": {"x": [{"deep": k}]}} for k in range(number % 4)]
+    return record
 
 
 def _pod(source: random.Random, number: int) -> dict[str, Any]:
