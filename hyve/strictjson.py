@@ -214,7 +214,9 @@ def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
     return best
 
 
-def _read_list(text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int) -> Ahead | None:
+def _read_list(
+    text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int
+) -> Ahead | None:
     """Reads the list ahead whose first item is at `start`. `near`: only if that one isn't very long."""
     records: list[Any] = []
     cuts: list[tuple[int, int, bool]] = []
