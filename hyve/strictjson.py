@@ -53,7 +53,7 @@ _TRIES = 8
 _AROUND = 4
 """A list is long for what stands around it where that is less than this part of all."""
 
-_LISTS, _HEAD, _NEAR = 4, 1 << 14, 1 << 20
+_LISTS, _HEAD, _NEAR = 4, 1 << 14, 1 << 19
 """Lists that are tried, characters of a text in which they are looked for, and in which one has to have two items for
 no list inside of them to be tried before it."""
 
@@ -196,15 +196,15 @@ def lists_records(text: str, start: int, end: int, piece: int = 0) -> bool:
 def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
     """Reads the first records of a long list that begins near the start of `text`, as far as they are strict JSON.
 
-    That is the first list of objects if most of the text stands there, else the outermost list in which it does. The
-    last records are left to `rest`. None for a text that is no longer than a few pieces (`piece`: characters of
-    one), and where nothing could be read ahead.
+    That is the first list of objects if most of the text stands there; else, unless they are to be kept (recovery, which
+    asks often, keeps them), the outermost list in which it does. The last records are left to `rest`. None for a text
+    that is no longer than a few pieces (`piece`: characters of one), and where nothing could be read ahead.
     """
     piece = piece or _PIECE
     if len(text) <= 2 * piece:
         return None
     best: Ahead | None = None
-    lists = list(islice(_long_lists(text), _LISTS))
+    lists = list(islice(_long_lists(text, keep), _LISTS))
     for near in (True, False):
         for path, start, between in lists if near else lists[:1]:
             ahead = _read_list(text, start, path, between, keep, near, piece)
@@ -222,7 +222,7 @@ def _read_list(
     cuts: list[tuple[int, int, bool]] = []
     met: set[str] = set()
     at, stop = start, start + _NEAR if near else len(text)
-    while piece := _piece(text, at, between, len(path), stop, size):
+    while piece := _piece(text, at, between, len(path), stop, size, not keep):
         value, flags, end = piece
         if keep:
             records += value
@@ -237,12 +237,12 @@ def _read_list(
 
 
 def _piece(
-    text: str, at: int, between: re.Pattern[str], above: int, stop: int, size: int
+    text: str, at: int, between: re.Pattern[str], above: int, stop: int, size: int, count: bool
 ) -> tuple[list[Any], frozenset[str] | None, int] | None:
     """Some items of a list from `at` on, their flags (None: orjson alone reads them), and where the last one ends.
 
     Objects in an item may begin as the items do. No brackets match where a piece ends among them: then they are
-    counted. None where the list ends or `stop` comes before, or it is no strict JSON.
+    counted, if they are to be. None where the list ends or `stop` comes before, or it is no strict JSON.
     """
     cut = between.search(text, at + size, stop)
     first = cut.start() + 1 if cut else -1
@@ -254,8 +254,8 @@ def _piece(
             return plain[0], None, cut.start() + 1
         cut = between.search(text, cut.end())
     found = read_value(f"[{text[at:first]}]", above) if first > at else None
-    if found is None:
-        first = _next_comma(text, at, at + size, stop)
+    if found is None and count:
+        first = _next_comma(text, at, at + size, min(stop, at + size + _NEAR))
         found = read_value(f"[{text[at:first]}]", above) if first > at else None
     return None if found is None else (found[0], found[1], first)
 
@@ -268,6 +268,8 @@ def _next_comma(text: str, at: int, least: int, stop: int) -> int:
         token = match[0]
         if token in "[{":
             depth += 1
+            if depth > MAX_DEPTH:
+                return -1
         elif token in "]}":
             depth -= 1
             if depth < 0:
@@ -277,14 +279,16 @@ def _next_comma(text: str, at: int, least: int, stop: int) -> int:
     return -1
 
 
-def _long_lists(text: str) -> Iterator[tuple[Keys, int, re.Pattern[str]]]:
+def _long_lists(text: str, one: bool) -> Iterator[tuple[Keys, int, re.Pattern[str]]]:
     """Lists of containers that begin near the start of `text` and may be long: (the way there, where the first item
     begins, what stands between two items, most likely). First the first list of objects, then those that are open
-    further on; only objects and lists of one item lead there."""
+    further on, unless `one` is enough; only objects and lists of one item lead there."""
     head = _FIRST_RECORD.search(text, 0, 4096)
     path = _path(text[: head.end("open")]) if head else None
     if head and path is not None:
         yield path, head.end("open"), _between("}", head["blanks"], "{" + head["key"])
+    if one:
+        return
     way: list[str | int] = []
     for opener, start, key, between, several in _open(text, min(_HEAD, len(text) // 2)):
         if opener == "{":

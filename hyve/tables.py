@@ -90,10 +90,10 @@ class Delimited:
                 yield _ragged(self.names, row)
 
 
-_ROWS, _SHOWN_EVEN = 4096, 50
+_ROWS, _SHOWN_EVEN = 512, 50
 """Rows that are looked at together, and those that a header is held against."""
 
-_RUN_CELLS = 1 << 14
+_RUN_CELLS = 1 << 13
 """Cells of the runs in which rows that are not held come."""
 
 

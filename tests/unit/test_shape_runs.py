@@ -79,11 +79,13 @@ def check(text: str, size: int = 1, look: Callable[[str], Any] = gathered) -> No
         parts = hyve.parse(text).parts
         assert all(part.ahead is not None for part in parts)
         read, found = [part.value for part in parts], look(text)
-    whole = hyve.parse(text).parts
-    assert all(part.ahead is None for part in whole)
+    with mock.patch.object(strictjson, "LONG", 1 << 60):
+        whole = hyve.parse(text).parts
+        assert all(part.ahead is None for part in whole)
+        wanted = look(text)
     assert same(read, [part.value for part in whole])
     assert [(part.span, part.flags) for part in parts] == [(part.span, part.flags) for part in whole]
-    assert repr(found) == repr(look(text))
+    assert repr(found) == repr(wanted)
 
 
 def around(records: list[Any], place: int) -> Any:
