@@ -196,8 +196,8 @@ def lists_records(text: str, start: int, end: int, piece: int = 0) -> bool:
 def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
     """Reads the first records of a long list that begins near the start of `text`, as far as they are strict JSON.
 
-    That is the first list of objects if most of the text stands there; else, unless they are to be kept (recovery, which
-    asks often, keeps them), the outermost list in which it does. The last records are left to `rest`. None for a text
+    That is the first list of objects if most of the text stands there; else, unless they are to be kept (recovery asks
+    often, and keeps them), the outermost list in which it does. The last records are left to `rest`. None for a text
     that is no longer than a few pieces (`piece`: characters of one), and where nothing could be read ahead.
     """
     piece = piece or _PIECE
