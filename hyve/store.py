@@ -44,7 +44,7 @@ from hyve.templates import HIDDEN, MASK, template_of
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
 
-_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 2 << 20, 122_880, 2_048
+_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 4 << 20, 122_880, 2_048
 """Bytes of tables that are worth the time it takes to compress them, in large stores and in small ones, and the rows
 that DuckDB compresses and reads together. A store of fewer bytes than the first waits as Arrow."""
 
@@ -331,7 +331,8 @@ class Datastore:
         if source.num_rows > _ROW_GROUP:
             step = max(1, int(self._most / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
         else:  # in halves at most: what is compressed again takes more than it frees
-            step = max(source.num_rows // 2 // _VECTOR + 1, int(self._most / width / _VECTOR) if width else 1) * _VECTOR
+            half = (source.num_rows // 2 // _VECTOR + 1) * _VECTOR
+            step = half if width * source.num_rows > self._most else max(1, source.num_rows)
         slices = [source.slice(start, step) for start in range(0, max(1, source.num_rows), step)]
         del source
         statement = f"CREATE TABLE {quote(name)} AS"
