@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hyve.strictjson import Pairs
-
-if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
-    # Arrow's own allocators hold up to ten times of what many small arrays take.
-    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def dump(value: Any) -> str:

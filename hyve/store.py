@@ -155,13 +155,12 @@ class Datastore:
         self._waiting: dict[str, tuple[Arrays, str]] = {}
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
-        large = threads > 1 and size > _LARGE
+        self._large = threads > 1 and size > _LARGE
         if size > _COMPRESSED or not all(_plain(root.data) for root in roots):
-            self._database = _single(memory_limit) if large else sql.open_database(memory_limit, threads)
-        tables = [table for root in roots for table in self._create(root, taken)]
-        if large:
-            self._connection.execute(f"SET threads = {threads}")
-        self.catalog = Catalog(tuple(tables))
+            self._database = self._opened()
+        self.catalog = Catalog(tuple(table for root in roots for table in self._create(root, taken)))
+        if self._database is not None:
+            self._all_loaded(self._database)
 
     @classmethod
     def from_document(cls, document: Document) -> Self:
@@ -194,14 +193,23 @@ class Datastore:
         """The database; the tables that wait are loaded now."""
         self._check_open()
         if self._database is None:
-            self._database = sql.open_database(*self._settings)
-        try:
-            for name in list(self._waiting):
-                self._fill(self._database, name, *self._waiting.pop(name))
-        except (duckdb.Error, pa.ArrowException, MemoryError) as error:
-            self.close()  # some of its tables are gone
-            raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
+            self._database = self._opened()
+            try:
+                for name in list(self._waiting):
+                    self._fill(self._database, name, *self._waiting.pop(name))
+                self._all_loaded(self._database)
+            except (duckdb.Error, pa.ArrowException, MemoryError) as error:
+                self.close()  # some of its tables are gone
+                raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
         return self._database
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        """An empty database; it loads large stores with one thread."""
+        return _single(self._settings[0]) if self._large else sql.open_database(*self._settings)
+
+    def _all_loaded(self, database: duckdb.DuckDBPyConnection) -> None:
+        if self._large:
+            database.execute(f"SET threads = {self._settings[1]}")
 
     def _check_open(self) -> None:
         if self._closed:
