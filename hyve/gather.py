@@ -162,12 +162,17 @@ class _Relations:
 
 
 def _timed(data: TableData) -> TableData:
-    """A relation's table, its times as such."""
+    """A relation's table, its times as such; columns of numbers that have none are of numbers all the same."""
+    nothing = pa.nulls(data.rows, pa.int64())  # shared by all columns
     for path, column in data.columns.items():
         array = column.array
-        if array is not None and len(path) == 1 and path[0] in formats.TIME_KEYS:
+        if array is None or len(path) != 1:
+            continue
+        if path[0] in formats.TIME_KEYS:
             times = array if pa.types.is_int64(array.type) else pa.nulls(len(array), pa.int64())
             column.array = times.cast(pa.timestamp("ns"))
+        elif path[0] in formats.NUMBER_KEYS and array.null_count == len(array):
+            column.array = nothing.view(pa.float64()) if formats.NUMBER_KEYS[path[0]] is float else nothing
     return data
 
 

@@ -15,11 +15,12 @@ Rules:
 from __future__ import annotations
 
 from hyve.formats.recogniser import Found
-from hyve.formats.scalars import TIME_KEYS, Relations, Row
+from hyve.formats.scalars import NUMBER_KEYS, TIME_KEYS, Relations, Row
 from hyve.formats.telemetry import RECOGNISERS, find, normalised, only_logs, relations, sort_out, text_relations
 from hyve.formats.wire import Record
 
 __all__ = [
+    "NUMBER_KEYS",
     "RECOGNISERS",
     "TIME_KEYS",
     "Found",

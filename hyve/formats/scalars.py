@@ -25,6 +25,12 @@ Relations = dict[str, list[Row]]
 TIME_KEYS = frozenset({"time", "end_time", "first_time", "last_finished", "deletion_time"})
 """Keys of rows that hold epoch nanoseconds or None."""
 
+NUMBER_KEYS = {
+    **dict.fromkeys(("value", "sum", "min", "max", "duration_ms"), float),
+    **dict.fromkeys(("count", "exit_code", "last_exit_code", "restarts"), int),
+}
+"""Keys of rows that hold numbers, and of which kind their columns are where no row has one."""
+
 _INT64 = 1 << 63
 _FRACTION = re.compile(r"[.,](\d+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

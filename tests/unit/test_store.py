@@ -310,3 +310,21 @@ def test_lines_that_hold_lists_have_one_id() -> None:
             (2, 1),
             (3, 2),
         ]
+
+
+@pytest.mark.parametrize("series", [1, 9_000])
+def test_numbers_of_a_relation_are_numbers_where_no_row_has_one(series: int) -> None:
+    """Else `sum(count)` would be refused for some answers of Prometheus and run for others, long ones (in runs) too."""
+    vector = [{"metric": {"__name__": "up", "job": f"j{i}"}, "value": [1772323200 + i, "1"]} for i in range(series)]
+    text = json.dumps({"status": "success", "data": {"resultType": "vector", "result": vector}})
+    with hyve.Datastore.from_text(text) as store:
+        table = store.catalog.table("metric_points")
+        assert table is not None
+        types = {column.name: column.type for column in table.columns}
+        assert [types[name] for name in ("value", "count", "sum", "min", "max")] == [
+            "DOUBLE",
+            "BIGINT",
+            *["DOUBLE"] * 3,
+        ]
+        found = store.query("SELECT sum(count), avg(sum), max(min), sum(value) FROM metric_points").rows
+        assert found == ((None, None, None, float(series)),)
