@@ -34,6 +34,7 @@ from schemas import DeadLetter, Record
 from streams import metrics
 from streams.commits import App
 from streams.ledger import Ledger
+from workers.kafka import ATTEMPTS
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
@@ -117,7 +118,8 @@ def now_ms() -> int:
 
 
 def dead_letter(record: Incoming, stage: str, error: str, attempts: int = 1) -> Outgoing:
-    """The dead letter of `record`, with its bytes as they came."""
+    """The dead letter of `record`, with its bytes as they came. What it failed before it was replayed counts."""
+    before = record.headers.get(ATTEMPTS, b"")
     letter = DeadLetter(
         value=base64.b64encode(record.value).decode("ascii"),
         key=None if record.key is None else base64.b64encode(record.key).decode("ascii"),
@@ -128,7 +130,7 @@ def dead_letter(record: Incoming, stage: str, error: str, attempts: int = 1) -> 
         timestamp=record.timestamp,
         stage=stage,
         error=error[:2000],
-        attempts=attempts,
+        attempts=attempts + (int(before) if before.isdigit() and len(before) < 10 else 0),
         failed=now_ms(),
     )
     metrics.DEAD_LETTERS.labels(stage).inc()

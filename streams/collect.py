@@ -4,7 +4,8 @@ Rules:
 - Alerts of one group become one request. Its id is made of the fingerprint and the start of the first of them, so a
   group that is sent again overwrites its own result.
 - What is read: between `window_minutes` before the first start and now, the alerts' entities, every service that they
-  call, directly or through others, and their direct callers. Each partition that one of them needs is read once.
+  call, directly or through others, and their direct callers. Each partition that one of them needs is read once. The
+  entity of an alert is found as the intake finds a record's (`hyve.formats.entities`).
 - The newest telemetry is kept where the byte limit cuts; what was cut is said in the request's notes,
   with counts.
 - Telemetry may still be on its way when the alert comes: a read ends on silence (see `workers.kafka`).
@@ -20,17 +21,19 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hyve.errors import HyveError
 from hyve.formats import relations
+from hyve.formats.entities import entity_key
 from hyve.formats.scalars import rfc3339_ns
 from schemas import Alert, DiagnosisRequest, Payload
 from streams import metrics
 from streams.app import Poison, now_ms
-from streams.intake import CALL, SOURCE
+from streams.calls import CALL, key_of
+from streams.intake import SOURCE
 from workers import claims
 from workers.kafka import RangeReader, Stored, partition_of
 from workers.settings import Settings
@@ -39,6 +42,9 @@ log = logging.getLogger("hyve")
 
 _ENTITIES = 12
 """Services around which telemetry is read for one request."""
+
+_SPELLINGS = 20
+"""Records of an entity that are asked how they spell it."""
 
 _NAMED = 6
 """Kinds of alerts that a question names."""
@@ -51,10 +57,12 @@ class Collected:
     lines: tuple[str, ...]
     entities: tuple[str, ...]
     notes: tuple[str, ...]
+    spelled: dict[str, str] = field(default_factory=dict)
+    """How the lines spell an entity that has this key."""
 
 
 class Graph:
-    """Who calls whom, as the records that were read tell it."""
+    """Who calls whom, as the records that were read tell it, by the keys of entities."""
 
     def __init__(self) -> None:
         self._callees: dict[str, set[str]] = defaultdict(set)
@@ -73,20 +81,23 @@ class Graph:
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             return
-        if isinstance(caller, str) and isinstance(callee, str) and caller != callee:
-            self._callees[caller].add(callee)
-            self._callers[callee].add(caller)
+        if isinstance(caller, str) and isinstance(callee, str):
+            caller, callee = entity_key(caller), entity_key(callee)
+            if caller != callee:
+                self._callees[caller].add(callee)
+                self._callers[callee].add(caller)
 
     def around(self, entities: Collection[str]) -> set[str]:
-        """The entities, all that they call through any number of steps, and their direct callers."""
-        reached = set(entities)
-        left = list(entities)
+        """The keys of the entities, of all that they call through any number of steps, and of their direct callers."""
+        named = [entity_key(entity) for entity in entities]
+        reached = set(named)
+        left = list(named)
         while left:
             for callee in self._callees.get(left.pop(), ()):
                 if callee not in reached:
                     reached.add(callee)
                     left.append(callee)
-        return reached.union(*(self._callers.get(entity, ()) for entity in entities))
+        return reached.union(*(self._callers.get(entity, ()) for entity in named))
 
 
 class Window:
@@ -132,16 +143,33 @@ class Window:
         metrics.COLLECTED.labels("no").inc(total - size)
         notes: tuple[str, ...] = ()
         if len(kept) < count:
-            start = f", from {_utc(kept[0][0])} on" if kept else ""
-            notes = (
-                f"telemetry was cut: the newest {len(kept)} of {count} records "
-                f"({size} of {total} bytes) are here{start}",
+            said = (
+                f"the newest {len(kept)} of {count} records ({size} of {total} bytes) are here, "
+                f"from {_utc(kept[0][0])} on"
+                if kept
+                else f"none of {count} records is here: the newest is larger than HYVE_COLLECT_BYTES ({self._limit})"
             )
+            notes = (f"telemetry was cut: {said}",)
         return Collected(
             tuple(row[2].decode("utf-8", "replace") for row in kept),
             tuple(sorted(name.decode("utf-8", "replace") for name in names)),
             notes,
+            _spelled(kept),
         )
+
+
+def _spelled(rows: list[tuple[int, bytes, bytes]]) -> dict[str, str]:
+    """How the newest records of each key, oldest first among `rows`, spell their entity most often."""
+    found: dict[bytes, Counter[str]] = {}
+    for _, key, line in reversed(rows):
+        names = found.setdefault(key, Counter())
+        if names.total() < _SPELLINGS:
+            try:
+                entity = json.loads(line)["entity"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
+            names[entity if isinstance(entity, str) else ""] += 1
+    return {key.decode("utf-8", "replace"): names.most_common(1)[0][0] for key, names in found.items() if names.total()}
 
 
 def _newest(
@@ -163,7 +191,8 @@ def read_around(settings: Settings, entities: Sequence[str], since: int, until: 
     window = Window(settings.collect_bytes)
     seen: set[bytes] = set()
     done: set[int] = set()
-    wanted: set[bytes] | None = {_key(entity) for entity in entities} or None
+    around: set[str] = set()
+    wanted: set[bytes] | None = {key_of(entity) for entity in entities} or None
     deadline = time.monotonic() + settings.collect_timeout
     with RangeReader(settings, settings.topic("telemetry"), since, until, deadline) as reader:
         while True:
@@ -178,21 +207,19 @@ def read_around(settings: Settings, entities: Sequence[str], since: int, until: 
                 if not record.value.startswith(CALL) and _first(record, seen):
                     window.add(record.timestamp, record.key or b"", record.value)
             if entities:
-                wanted = {_key(name) for name in graph.around(entities)}
+                around = graph.around(entities)
+                wanted = {name.encode("utf-8", "replace") for name in around}
         timed_out = reader.timed_out
     collected = window.take(wanted)
     notes = list(collected.notes)
     if timed_out:
         notes.append(f"reading telemetry was stopped after {settings.collect_timeout:g} s; some may be missing")
-    if not collected.lines:
-        notes.append(
-            f"no telemetry of {', '.join(entities) or 'any entity'} was found between {_utc(since)} and {_utc(until)}"
-        )
+    between = f"between {_utc(since)} and {_utc(until)}"
+    if not collected.entities:
+        notes.append(f"no telemetry of {', '.join(entities) or 'any entity'} was found {between}")
+    elif entities and around <= set(map(entity_key, entities)):
+        notes.append(f"no span says whom {', '.join(entities)} called or who called it {between}: no neighbour is here")
     return replace(collected, notes=tuple(notes))
-
-
-def _key(entity: str) -> bytes:
-    return entity.encode("utf-8", "replace")
 
 
 def _first(record: Stored, seen: set[bytes]) -> bool:
@@ -268,6 +295,8 @@ class Collect:
         services = dict.fromkeys(row["service"] for row in relations(forms)["alerts"])
         entities = [service for service in services if service != "unknown"]
         notes = []
+        if not entities:
+            notes.append("the alerts name no service, workload or host: telemetry of all of them was read")
         if len(entities) > _ENTITIES:
             notes.append(f"telemetry was read around {_ENTITIES} of {len(entities)} services that the alerts name")
             entities = entities[:_ENTITIES]
@@ -276,6 +305,8 @@ class Collect:
         first = min((at // 1_000_000 for at in map(started, alerts) if at > 0), default=created)
         since = min(first, created) - int(settings.window_minutes * 60_000)
         collected = await self._read(entities, since, created)
+        # Telemetry may write a service in another way than the alert does: who reads both looks for one name.
+        entities = list(dict.fromkeys(collected.spelled.get(entity_key(name)) or name for name in entities))
         spent = (time.perf_counter() - began) * 1000
         log.info("collect: %s: %d records of %s", asked, len(collected.lines), ", ".join(collected.entities))
         payloads = [

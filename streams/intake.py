@@ -4,15 +4,17 @@ Rules:
 - What a body holds is what the setting says of its topic, else what its headers say (`content-type`, `ce_*`), else what
   its bytes look like: OTLP in protobuf, or JSON. Compressed bodies are unpacked first.
 - One raw record is used whole or not at all: what can't be decoded is a dead letter with its bytes. A JSON object of no
-  known format is an event, kept as it came.
-- A normalised record's key is its entity, or where none is found the raw record's key if that is a name. Its Kafka
-  timestamp is the event time. A time too far behind or ahead of the raw record would fall out of the topic at once, or
-  be refused by Kafka: then the raw record's time is the timestamp, and the record itself keeps what it said.
-- The header `hyve-source` names the raw record and the place in it, so that a raw record that is read twice can be told
-  apart from two equal events.
-- For each call between services, a small "call" record goes under the callee's key once a minute of event
-  time: the collector finds an entity's callers in the entity's own partition, without reading all the
-  others.
+  known format is an event, and so is what stands in a known one where a record should; what holds nothing is counted.
+  An event is kept as it came but for what UTF-8 JSON can't hold or Python's doubles can't: NaN and infinite numbers
+  become null, half surrogates "?", further values of a repeated key get a number to their key, and a number of more
+  digits than a double has is rounded.
+- A normalised record's key is that of its entity (`hyve.formats.entities`), or where none is found the raw record's key
+  if that is a name. Its Kafka timestamp is the event time. A time too far behind or ahead of the raw record would fall
+  out of the topic at once, or be refused by Kafka: then the raw record's time is the timestamp, and the record itself
+  keeps what it said.
+- The header `hyve-source` names the raw record and the place in it, so that a raw record that is read or replayed twice
+  can be told apart from two equal events.
+- Calls between services are told to the collector by records of their own (`streams.calls`).
 - Decoding runs in a thread: the event loop goes on.
 """
 
@@ -23,6 +25,7 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -30,18 +33,17 @@ import orjson
 
 from hyve.formats import Record, events, find, normalised, otlp_proto
 from hyve.formats.rows import log_record
-from hyve.formats.scalars import Relations, plain
+from hyve.formats.scalars import Relations, instant_ns, plain
 from hyve.strictjson import Pairs
 from schemas import TelemetryRecord
 from streams import metrics
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from streams.bodies import unpack, values
-from streams.recent import Recent
+from streams.calls import Calls, key_of
+from workers.kafka import ORIGIN
 from workers.settings import Settings
 
 SOURCE = "hyve-source"
-CALL = b'{"signal":"call"'  # how the wire form of a "call" record begins
-_MINUTE = 60_000
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
 _CLOUD_EVENT = ("id", "source", "type", "specversion")
 _DIGEST = re.compile(r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/]{20,}={1,2}")
@@ -49,13 +51,13 @@ _DIGEST = re.compile(r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/]{20,}={1,2}")
 
 
 class Intake:
-    """`process` turns one raw record into telemetry records. Remembers which calls it has already told of."""
+    """`process` turns one raw record into telemetry records. Remembers the newest spans and the calls it told of."""
 
-    def __init__(self, settings: Settings | None = None, remember: int = 20_000) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         settings = settings or Settings()
         self._formats = settings.raw_formats
         self._behind, self._ahead = int(settings.time_behind * 1000), int(settings.time_ahead * 1000)
-        self._calls = Recent[tuple[str, str, int]](remember)
+        self._calls = Calls()
 
     async def process(self, record: Incoming) -> Sequence[Outgoing]:
         """The normalised records; `Poison` where the raw record can't be used."""
@@ -68,7 +70,8 @@ class Intake:
         # A producer's clock may be ahead too.
         arrived = record.timestamp if 0 < record.timestamp <= now else now
         name = _name(record.key)
-        source = f"{record.topic}/{record.partition}/{record.offset}/"
+        origin = record.headers.get(ORIGIN, b"").decode("utf-8", "replace")
+        source = f"{origin or f'{record.topic}/{record.partition}/{record.offset}'}/"
         out: list[Outgoing] = []
         moved: Counter[str] = Counter()
         for item in found:
@@ -81,12 +84,11 @@ class Intake:
                 if why == "missing":
                     item = replace(item, time=ms * 1_000_000)
             headers = {SOURCE: f"{source}{len(out)}".encode()}
-            out.append(Outgoing("telemetry", _key(item.entity), wire(item), None, ms, headers))
-            if item.signal == "span":
-                out.extend(self._call(item.row, item.time, ms))
+            out.append(Outgoing("telemetry", key_of(item.entity), wire(item), None, ms, headers))
+            out.extend(self._calls.of(item, ms))
         for why, count in moved.items():
             metrics.EVENT_TIMES.labels(why).inc(count)
-        for signal, count in Counter(item.signal for item in found).items():
+        for signal, count in (Counter(item.signal for item in found) or {"none": 1}).items():
             metrics.EVENTS.labels(signal).inc(count)
         return out
 
@@ -98,61 +100,101 @@ class Intake:
             return arrived, "ahead"
         return (arrived, "behind") if ms < arrived - self._behind else (ms, "")
 
-    def _call(self, row: dict[str, Any], time: int, ms: int) -> list[Outgoing]:
-        caller, callee = row.get("service"), row.get("peer_service")
-        if not isinstance(caller, str) or not isinstance(callee, str) or caller == callee:
-            return []
-        told = (caller, callee, ms // _MINUTE)
-        if told in self._calls:
-            return []
-        self._calls.add(told)
-        call = TelemetryRecord(signal="call", entity=callee, time=time, row={"caller": caller, "callee": callee})
-        return [Outgoing("telemetry", _key(callee), call.to_bytes(), None, ms)]
-
 
 def read(record: Incoming, form: str = "") -> list[Record]:
     """The records that a raw record holds; `form` is what its topic is said to hold. Raises `Poison`."""
     headers = {name.lower(): value.decode("utf-8", "replace") for name, value in record.headers.items()}
     body = unpack(record.value, headers.get("content-encoding", "").strip().lower())
     kind = headers.get("content-type", "").lower()
-    form = form or ("otlp_proto" if "protobuf" in kind else "json" if "json" in kind else "")
+    bare = body.lstrip(_BLANKS)[:1] in (b"{", b"[")
+    plain_text = kind.startswith("text/plain") and not bare
+    form = form or ("otlp_proto" if "protobuf" in kind else "json" if "json" in kind else "text" if plain_text else "")
     event = {name[3:]: value for name, value in headers.items() if name.startswith(("ce_", "ce-"))}
     if all(name in event for name in _CLOUD_EVENT):
         return _cloud_event(event, body, kind, form)
     if form == "text":
         return _text(body)
-    if form != "json" and (form or body.lstrip(_BLANKS)[:1] not in (b"{", b"[")):
+    if form != "json" and (form or not bare):
         found = otlp_proto.read(body)
         if found is not None:
             return normalised(found)
         if form:
-            raise Poison(f"these {len(body)} bytes are no OTLP export request in protobuf")
+            raise Poison(f"these {len(body)} bytes are no OTLP export request in protobuf, or are cut or damaged")
     try:
         return _json(values(body))
-    except Poison:
+    except Poison as error:
         # A protobuf message may begin with the bytes of a line feed and a brace.
         found = otlp_proto.read(body) if not form and body[:1] == b"\n" else None
         if found is None:
-            raise
+            raise Poison(f"{error}{'' if form else _advice(body)}") from None
         return normalised(found)
 
 
+def _advice(body: bytes) -> str:
+    """What may be wrong with a body that nothing was recognised in, and what to do."""
+    try:
+        if body.strip().decode("utf-8")[:1] in ("{", "[", ""):
+            return ""
+        return "; for lines of text, set HYVE_RAW_TOPICS to TOPIC=text"
+    except UnicodeDecodeError:
+        pass
+    with suppress(Poison):
+        unpack(body, "snappy")
+        return "; it is raw Snappy, which the header content-encoding: snappy must say"
+    if body[:1] == b"\n":
+        return "; it begins as OTLP in protobuf does, but is cut or damaged"
+    if body[0] in _MSGPACK:
+        return "; it begins as MessagePack does: let the producer write JSON (Fluent Bit: Format json)"
+    return "; JSON, OTLP in protobuf, and text by setting (TOPIC=text) can be read"
+
+
+_MSGPACK = frozenset((*range(0x80, 0xA0), *range(0xDC, 0xE0)))  # its maps and lists
+
+
 def _json(found: list[Any]) -> list[Record]:
-    records, known = events.records(found)
+    records, known = events.records(_unpaired(found))
     if not known:
         raise Poison("this JSON holds no object: nothing in it can be telemetry")
     return records
 
 
+def _unpaired(found: list[Any]) -> list[Any]:
+    """Fluent Bit's events, [time, record] or [[time, metadata], record], as records with their time."""
+    if len(found) == 1 and type(found[0]) is list and not _is_pair(found[0]) and any(map(_is_pair, found[0])):
+        found = found[0]
+    return [_with_time(value) if _is_pair(value) else value for value in found]
+
+
+def _is_pair(value: Any) -> bool:
+    if type(value) is not list or len(value) != 2 or type(value[1]) is not dict:
+        return False
+    head = value[0][0] if type(value[0]) is list and value[0] else value[0]
+    return type(head) in (int, float) and instant_ns(head) is not None
+
+
+def _with_time(pair: list[Any]) -> dict[str, Any]:
+    head, record = pair
+    about = {"metadata": head[1]} if type(head) is list and len(head) > 1 and head[1] else {}
+    return {"@timestamp": head[0] if type(head) is list else head, **about, **record}
+
+
 def _text(body: bytes) -> list[Record]:
-    """Lines of a format of text, else one log record."""
+    """Lines of a format of text, else one log record, of the time with which its text begins."""
     text = body.decode("utf-8", "replace")
     if not text.strip():
         raise Poison("the record is empty")
     found: Relations = find((), text.splitlines()).relations
     return normalised(found) or normalised(
-        {"log_records": [log_record(None, "unknown", text.strip("\r\n"), attributes={}, resource={})]}
+        {"log_records": [log_record(_begun(text), "unknown", text.strip("\r\n"), attributes={}, resource={})]}
     )
+
+
+def _begun(text: str) -> int | None:
+    match = _TIME.match(text[:80])
+    return instant_ns(match[1].replace(",", ".")) if match else None
+
+
+_TIME = re.compile(r"\s*[\[(]?(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?)")
 
 
 def _cloud_event(event: dict[str, Any], body: bytes, kind: str, form: str) -> list[Record]:
@@ -161,6 +203,8 @@ def _cloud_event(event: dict[str, Any], body: bytes, kind: str, form: str) -> li
         return normalised(found)
     if kind:
         event["datacontenttype"] = kind
+    if not body:
+        return _json([event])
     try:
         read = values(body)
         event["data"] = read[0] if len(read) == 1 else read
@@ -193,10 +237,6 @@ def _mended(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _mended(inner) for key, inner in value.items()}
     return [_mended(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _key(entity: str) -> bytes:
-    return entity.encode("utf-8", "replace")
 
 
 def _name(key: bytes | None) -> str:

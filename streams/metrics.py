@@ -41,8 +41,15 @@ POOL_CPU = Counter("hyve_pool_cpu_seconds_total", "Processor time of the store p
 ALERTS = Counter(
     "hyve_alerts_total", "Alerts: asked, repeated, cancelled (resolved while waiting), resolved", ["outcome"]
 )
+WEBHOOKS = Counter(
+    "hyve_webhooks_total",
+    "Bodies posted: taken, partly, refused, too_large, undelivered",
+    ["outcome"],
+)
 ALERTS_WAITING = Gauge("hyve_alerts_waiting", "Alerts whose turn has not come")
-EVENTS = Counter("hyve_events_total", "Records of telemetry that the intake made", ["signal"])
+EVENTS = Counter(
+    "hyve_events_total", "Records of telemetry that the intake made; none: raw records that held nothing", ["signal"]
+)
 EVENT_TIMES = Counter("hyve_event_times_total", "Events stamped with Kafka's time in place of their own", ["why"])
 COMMITS = Counter("hyve_commits_total", "Commits that moved an offset")
 REBALANCES = Counter("hyve_rebalances_total", "Times that the group gave this worker its partitions")

@@ -30,6 +30,8 @@ from workers.settings import Settings
 
 FETCH_BYTES = 64 << 20
 MAX_REQUEST = 100 << 20
+ORIGIN, ATTEMPTS = "hyve-origin", "hyve-attempts"
+"""Headers of a record that was replayed: where it first stood (TOPIC/PARTITION/OFFSET), and how often it has failed."""
 
 
 class RecordGone(HyveError):
@@ -148,11 +150,11 @@ def _counts(admin: KafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
 def create_topics(settings: Settings) -> dict[str, bool]:
     """Creates what is missing, from the table of topics, and waits until the broker serves it.
 
-    Name -> whether it was created now.
+    Raw topics of other names, in HYVE_RAW_TOPICS, are their owner's and left alone. Name -> whether it was created now.
     """
-    table = settings.topics()
-    wanted = {settings.topic(name): topic for name, topic in table.items() if name != "raw"}
-    wanted |= dict.fromkeys(settings.raw, table["raw"])
+    wanted = {settings.topic(name): topic for name, topic in settings.topics().items()}
+    if settings.topic("raw") not in settings.raw:
+        wanted.pop(settings.topic("raw"))
     made: dict[str, bool] = {}
     with _admin(settings) as admin:
         there = set(admin.list_topics())
@@ -177,6 +179,17 @@ def create_topics(settings: Settings) -> dict[str, bool]:
             "they need the same number, for a request and its queries must meet on one worker"
         )
     return made
+
+
+def check_raw(settings: Settings) -> None:
+    """HyveError that names the raw topics which don't exist: a name that was mistyped would be read for ever."""
+    with _admin(settings) as admin:
+        missing = sorted(set(settings.raw) - set(admin.list_topics()))
+    if missing:
+        raise HyveError(
+            f"no topic {', '.join(missing)} at {settings.bootstrap_servers}: correct HYVE_RAW_TOPICS, or create what "
+            "it names (HYVE doesn't: partitions and retention are their owner's)"
+        )
 
 
 def partitions(settings: Settings, topic: str) -> int:

@@ -126,13 +126,13 @@ class Settings(BaseSettings):
         default=2000, ge=1, le=100_000, description="Alerts that wait in a worker; Kafka has the rest."
     )
     alert_memory: float = Field(default=24.0, gt=0, le=168, description="Hours in which an alert is asked about once.")
-    window_minutes: float = Field(default=30.0, gt=0, le=1440, description="Telemetry before an alert's start.")
+    window_minutes: float = Field(default=15.0, gt=0, le=1440, description="Telemetry before an alert's start.")
     collect_bytes: int = Field(
         default=24 << 20, ge=1024, le=48 << 20, description="Telemetry in one request; the newest is kept."
     )
     collect_timeout: float = Field(default=30.0, gt=0)
     collect_idle: float = Field(default=0.5, gt=0, le=30, description="Silence after which a partition is read.")
-    webhook_bytes: int = Field(default=2 << 20, ge=1024, description="Largest webhook body.")
+    webhook_bytes: int = Field(default=32 << 20, ge=1024, description="Largest webhook body.")
 
     claim_url: str = Field(default="", description="Where data too large for a record lies: file:///x, s3://bucket/x.")
     claim_bytes: int = Field(default=32 << 20, ge=1024, le=48 << 20, description="Data above which it lies there.")

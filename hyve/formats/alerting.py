@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hyve.formats.alertmanager import alert_row, fingerprint_of
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
-from hyve.formats.scalars import Relations, Row, dicts, instant_ns, mapping, rfc3339_ns, service_of, text
+from hyve.formats.scalars import Relations, Row, dicts, instant_ns, mapping, rfc3339_ns, text
 
 _TRANSITIONS = {"Recovered": "resolved", "Warn Recovered": "resolved", "No Data Recovered": "resolved"}
 

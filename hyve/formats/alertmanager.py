@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
-from hyve.formats.scalars import Relations, Row, compact, dicts, mapping, rfc3339_ns, service_of, text
+from hyve.formats.scalars import Relations, Row, compact, dicts, mapping, rfc3339_ns, text
 
 _ENVELOPE = frozenset({"receiver", "groupLabels", "commonLabels"})
 _SUMMARIES = ("summary", "description", "message")

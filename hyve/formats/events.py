@@ -1,4 +1,4 @@
-"""Records of the signal "event": JSON objects that are no span, log record or metric point, kept as they came.
+"""Records of the signal "event": JSON objects that are no span, log record or metric point, kept as they are.
 
 Rules:
 - Who an event is about and when it happened is what a format says that knows it (Kubernetes' events, alerts), else what

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import metric_point
-from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, service_of, text
+from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, text
 
 _SERVICES = (
     "service_name",

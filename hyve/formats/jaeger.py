@@ -13,13 +13,14 @@ from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, dicts, end_ns, integer, mapping, number, rfc3339_ns
 from hyve.formats.zipkin import jaeger_span
 
+_IDS = {"traceId", "spanId"}
 _VALUES = ("vStr", "vBool", "vFloat64", "vBinary")
 
 
 @needs("traceId spanId operationName startTime", "traceId spanId operationName process")
 def recognise(value: Any) -> Relations | None:
     """The rows of one span, or None."""
-    if type(value) is not dict or type(value.get("operationName")) is not str:
+    if type(value) is not dict or type(value.get("operationName")) is not str or not value.keys() >= _IDS:
         return None
     process = mapping(value.get("process"))
     span = {

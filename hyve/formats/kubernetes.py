@@ -2,8 +2,9 @@
 `kubernetes_events` and `kubernetes_objects`.
 
 Rules:
-- Items without a kind take that of their list, and what has container statuses is a pod. Every other object with a
-  kind and a name, and an API version, spec or status, is a row of `kubernetes_objects`.
+- Items without a kind take that of their list; what has container statuses is a pod, and what has an involved object
+  and a reason is an event, as exporters write it. Every other object with a kind and a name, and an API version, spec
+  or status, is a row of `kubernetes_objects`.
 - `service` is the application: a label, else the owner's name without what controllers append, else the own name.
 - Quantities (`10m`, `16419384Ki`) are numbers: cores, and bytes.
 - A condition is bad where it says False or Unknown of what should be (Ready, Available) or True of what shouldn't
@@ -20,14 +21,13 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from hyve.formats.entities import application, service_of
 from hyve.formats.recogniser import needs
-from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, service_of, text
+from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, text
 
 RELATIONS = ("pods", "containers", "kubernetes_events", "kubernetes_objects")
 _LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance", "component")
 # The letters that Kubernetes makes names of, so that they spell nothing.
-_REPLICA = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})-[a-z0-9]{5}\Z")
-_RANDOM = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,4})\Z")
 _HASH = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})\Z")
 _GOOD = frozenset(
     {"Ready", "Available", "Established", "Healthy", "Complete", "Initialized", "ContainersReady"}
@@ -57,7 +57,8 @@ _UNITS = {
 
 
 @needs(
-    "items", "object type", "kind metadata", "kind involvedObject", "kind regarding", "metadata status", "kind status"
+    *("items", "object type", "kind metadata", "kind involvedObject", "kind regarding", "metadata status"),
+    *("kind status", "involvedObject reason", "regarding reason", "verb event"),
 )
 def recognise(value: Any) -> Relations | None:
     """The rows of the objects that a value is or lists, or None where it holds none."""
@@ -69,13 +70,15 @@ def recognise(value: Any) -> Relations | None:
         objects = [(_kind(item) or listed, item) for item in dicts(value["items"])]
     elif type(value.get("object")) is dict and type(value.get("type")) is str:
         objects = [(_kind(value["object"]), value["object"])]
+    elif type(value.get("event")) is dict and type(value.get("verb")) is str:  # eventrouter's
+        objects = [(_kind(value["event"]), value["event"])]
     else:
         objects = [(_kind(value), value)]
     result: Relations = {name: [] for name in RELATIONS}
     for name, item in objects:
         if name == "Pod" or (not name and "containerStatuses" in mapping(item.get("status"))):
             _pod(item, result)
-        elif name == "Event":
+        elif name == "Event" or (not name and "reason" in item):  # exporters leave the kind out
             if "involvedObject" in item or "regarding" in item:
                 result["kubernetes_events"].append(_event(item))
         elif name and name != "List" and _is_object(item):
@@ -289,7 +292,8 @@ def _event(item: dict[str, Any]) -> Row:
     last = (item.get(key) for key in ("lastTimestamp", "deprecatedLastTimestamp", "eventTime", "firstTimestamp"))
     first = (item.get(key) for key in ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime"))
     name, kind = text(about.get("name")), text(about.get("kind"))
-    service = application(name) if kind == "Pod" else _HASH.sub("", name) if kind == "ReplicaSet" else name
+    service = _labelled(about.get("labels")) if kind in ("Pod", "ReplicaSet") else ""
+    service = service or (application(name) if kind == "Pod" else _HASH.sub("", name) if kind == "ReplicaSet" else name)
     return {
         "time": _first_time(series.get("lastObservedTime"), *last, meta.get("creationTimestamp")),
         "first_time": _first_time(*first),
@@ -309,16 +313,13 @@ def _first_time(*times: Any) -> int | None:
     return next((at for at in map(rfc3339_ns, times) if at is not None), None)
 
 
-def without_replica(name: str) -> str:
-    """A name without what a Deployment appends to those of its pods: `cart-5d9f7c6b5d-x2x4z` is of `cart`."""
-    return _REPLICA.sub("", name)
+def _labelled(labels: Any) -> str:
+    """The application that a pod's labels name, "" where they name none."""
+    found = service_of({key: inner for key, inner in mapping(labels).items() if key not in _NO_NAMES})
+    return "" if found == "unknown" else found
 
 
-def application(pod: str) -> str:
-    """A pod's name without what its controllers append: `cart-5d9f7c6b5d-x2x4z`, `cart-x2x4z` and `cart-0` are of
-    `cart`."""
-    stem = _REPLICA.sub("", pod)
-    return (_RANDOM.sub("", pod) if stem == pod else stem) or pod
+_NO_NAMES = frozenset({"job", "instance", "host", "pod", "job_name"})
 
 
 def speaker(about: dict[str, Any]) -> str:
@@ -326,9 +327,8 @@ def speaker(about: dict[str, Any]) -> str:
     name, else that of the pod's name, else the container, else "unknown"."""
     if not about:
         return "unknown"
-    labels = mapping(about.get("labels"))
-    found = service_of({key: inner for key, inner in labels.items() if key not in ("job", "instance", "host", "pod")})
-    if found != "unknown":
+    found = _labelled(about.get("labels")) or _labelled(about.get("pod_labels"))
+    if found:
         return found
     name = about.get("pod_name") or mapping(about.get("pod")).get("name")
     if type(name) is str and name:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hyve.formats import logs
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import keys, needs
 from hyve.formats.rows import log_record
 from hyve.formats.scalars import (
@@ -20,7 +21,6 @@ from hyve.formats.scalars import (
     integer,
     mapping,
     scaled_ns,
-    service_of,
     severity,
     text,
     trace_or_span_id,

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from hyve.formats.kubernetes import speaker, without_replica
+from hyve.formats.entities import service_of, without_replica
+from hyve.formats.kubernetes import speaker
 from hyve.formats.levels import severity_in, severity_of
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import (
@@ -26,7 +27,6 @@ from hyve.formats.scalars import (
     Row,
     instant_ns,
     mapping,
-    service_of,
     severity,
     text,
     trace_or_span_id,

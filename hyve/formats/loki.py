@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import log_record
-from hyve.formats.scalars import Relations, Row, dicts, epoch_ns, mapping, service_of, text, trace_or_span_id
+from hyve.formats.scalars import Relations, Row, dicts, epoch_ns, mapping, text, trace_or_span_id
 
 
 @needs("data", "resultType result", "streams")

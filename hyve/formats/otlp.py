@@ -8,14 +8,20 @@ Rules:
   row, without a value: that the series was looked at says something too. Nothing raises, nothing of the input changes.
 - The events and links of spans are rows of their own (`span_events`, `span_links`), joined by trace and span id. A
   summary's quantiles are rows of `metric_points` beside the row with its count and sum.
+- `whole` is for who keeps rows instead of the message: its rows have further keys, there only where the message says
+  them (`scope_name`, `scope_version`, `temporality`, `monotonic`, the buckets of histograms), `value_text` where the
+  value's double isn't it (NaN, infinite, an integer beyond 2^53), and what is no record comes back beside them. Only
+  exemplars, flags, trace states and the counts of dropped attributes stay behind.
 - Rows of one resource share one `resource` object: readers must not change it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from hyve.formats.entities import host_in, in_cluster, service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import metric_point
 from hyve.formats.scalars import (
@@ -27,7 +33,6 @@ from hyve.formats.scalars import (
     integer,
     mapping,
     number,
-    service_of,
     severity,
     text,
     trace_or_span_id,
@@ -50,10 +55,13 @@ _PEERS = (
     "peer.service",
     "server.address",
     "net.peer.name",
+    "url.full",
+    "http.url",
     "db.system",
     "db.system.name",
     "messaging.system",
 )
+_URLS = frozenset({"url.full", "http.url"})
 POINTS = {
     "gauge": "gauge",
     "sum": "sum",
@@ -61,6 +69,12 @@ POINTS = {
     "exponentialHistogram": "exponential_histogram",
     "summary": "summary",
 }
+TEMPORALITIES = ("", "delta", "cumulative")
+_TEMPORALITY: dict[Any, str] = {
+    **{code: name for i, name in enumerate(TEMPORALITIES) for code in (i, str(i))},
+    **{f"AGGREGATION_TEMPORALITY_{name.upper()}": name for name in TEMPORALITIES},
+}
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
 _SNAKE = {
     "resource_spans": "resourceSpans",
@@ -72,6 +86,17 @@ _SNAKE = {
 @needs("resourceSpans", "resourceLogs", "resourceMetrics", *_SNAKE, "batches", "trace", "result")
 def recognise(value: Any) -> Relations | None:
     """Rows of `spans`, `log_records` and `metric_points`, or None where the value is no OTLP request."""
+    return _read(value, None)
+
+
+def whole(value: Any) -> tuple[Relations, list[Any]] | None:
+    """As `recognise`, with all that a row can keep, and the values that stand where records should."""
+    left: list[Any] = []
+    found = _read(value, left)
+    return None if found is None else (found, left)
+
+
+def _read(value: Any, left: list[Any] | None) -> Relations | None:
     if type(value) is not dict:
         return None
     if not _SNAKE.keys().isdisjoint(value):
@@ -96,13 +121,32 @@ def recognise(value: Any) -> Relations | None:
         (logs, "scopeLogs", "instrumentationLibraryLogs", "logRecords", _log),
         (metrics, "scopeMetrics", "instrumentationLibraryMetrics", "metrics", _metric),
     ):
-        for item in dicts(items):
+        for item in _objects(items, records, left):
             resource = attributes(mapping(item.get("resource")).get("attributes"))
             service = service_of(resource)
-            for scope in dicts(item.get(scopes) or item.get(older)):
-                for record in dicts(scope.get(records)):
-                    read(record, service, resource, result)
+            for scope in _objects(item.get(scopes) or item.get(older), scopes, left):
+                more = None if left is None else _scope(scope)
+                for record in _objects(scope.get(records), records, left):
+                    read(record, service, resource, result, more)
     return {name: rows for name, rows in result.items() if rows}
+
+
+def _objects(value: Any, name: str, left: list[Any] | None) -> list[dict[str, Any]]:
+    """The objects of a list; all else that is there goes to `left`, what is no list under its name."""
+    found = dicts(value)
+    if left is not None and value is not None and not (type(value) is list and len(found) == len(value)):
+        left.extend([item for item in value if type(item) is not dict] if type(value) is list else [{name: value}])
+    return found
+
+
+def _scope(scope: dict[str, Any]) -> Row:
+    about = mapping(scope.get("scope") or scope.get("instrumentationLibrary"))
+    return scope_keys(text(about.get("name")), text(about.get("version")))
+
+
+def scope_keys(name: str, version: str) -> Row:
+    """The keys of an instrumentation scope, those that are set."""
+    return {key: said for key, said in (("scope_name", name), ("scope_version", version)) if said}
 
 
 def attributes(items: Any) -> dict[str, Any]:
@@ -152,7 +196,7 @@ def any_value(value: Any, depth: int = 0) -> Any:
     return {key: any_value(inner, depth + 1) for key, inner in value.items()}
 
 
-def _span(span: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
+def _span(span: dict[str, Any], service: str, resource: dict[str, Any], out: Relations, more: Row | None) -> None:
     kind, state = span.get("kind", 0), mapping(span.get("status"))
     code = state.get("code", 0)
     add_span(
@@ -181,6 +225,7 @@ def _span(span: dict[str, Any], service: str, resource: dict[str, Any], out: Rel
             )
             for link in dicts(span.get("links"))
         ],
+        more=more,
     )
 
 
@@ -201,8 +246,10 @@ def add_span(
     own: dict[str, Any],
     events: Sequence[tuple[int | None, str, dict[str, Any]]],
     links: Sequence[tuple[str | None, str | None, dict[str, Any]]],
+    more: Row | None = None,
 ) -> None:
-    """Adds the rows of one span, of its events (time, name, attributes) and links (trace, span, attributes)."""
+    """Adds the rows of one span, of its events (time, name, attributes) and links (trace, span, attributes). `more` are
+    further keys of its own row."""
     if status == "error" and not message:
         message = _exception(events)
     out["spans"].append(
@@ -221,6 +268,7 @@ def add_span(
             "peer_service": peer_of(own, kind),
             "attributes": own,
             "resource": resource,
+            **(more or {}),
         }
     )
     for time, event, said in events:
@@ -249,11 +297,14 @@ def add_span(
 
 
 def peer_of(own: dict[str, Any], kind: str) -> str | None:
-    """Whom a span calls. An address names the other side only on the calling side of a call."""
+    """Whom a span calls. An address names the other side only on the calling side of a call; one of Kubernetes' own
+    counts as the service that it is of, and so does the host of a URL."""
     for key in _PEERS if kind in ("client", "producer") else _PEERS[:1]:
         peer = own.get(key)
         if type(peer) is str and peer:
-            return peer
+            host = host_in(peer) if key in _URLS else peer
+            if host:
+                return in_cluster(host)
     return None
 
 
@@ -265,7 +316,7 @@ def _exception(events: Sequence[tuple[int | None, str, dict[str, Any]]]) -> str:
     return ""
 
 
-def _log(record: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
+def _log(record: dict[str, Any], service: str, resource: dict[str, Any], out: Relations, more: Row | None) -> None:
     event = record.get("eventName")
     add_log(
         out,
@@ -279,6 +330,7 @@ def _log(record: dict[str, Any], service: str, resource: dict[str, Any], out: Re
         trace_id=trace_or_span_id(record.get("traceId")),
         span_id=trace_or_span_id(record.get("spanId")),
         own=attributes(record.get("attributes")),
+        more=more,
     )
 
 
@@ -295,8 +347,9 @@ def add_log(
     trace_id: str | None,
     span_id: str | None,
     own: dict[str, Any],
+    more: Row | None = None,
 ) -> None:
-    """Adds the row of one log record. `event` is the name of an event record, else ""."""
+    """Adds the row of one log record. `event` is the name of an event record, else ""; `more` are further keys."""
     if event:
         own.setdefault("event.name", event)
     name, number = severity(level, rank)
@@ -311,16 +364,19 @@ def add_log(
             "span_id": span_id,
             "attributes": own,
             "resource": resource,
+            **(more or {}),
         }
     )
 
 
-def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out: Relations) -> None:
+def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out: Relations, more: Row | None) -> None:
     name, unit = metric.get("name"), text(metric.get("unit"))
     if type(name) is not str or not name:
         return
     for field, kind in POINTS.items():
-        for point in dicts(mapping(metric.get(field)).get("dataPoints")):
+        held = mapping(metric.get(field))
+        about = None if more is None else {**more, **_aggregation(held, kind)}
+        for point in dicts(held.get("dataPoints")):
             counted = kind not in ("gauge", "sum")  # what is 0 may be left out: protobuf's JSON writes no defaults
             add_point(
                 out,
@@ -344,11 +400,69 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
                 ]
                 if kind == "summary"
                 else (),
+                None if about is None else {**about, **_details(point, kind)},
             )
 
 
-def add_point(out: Relations, row: Row, quantiles: Sequence[tuple[float | None, float | None]] = ()) -> None:
-    """Adds the row of one point, and one for each (quantile, value) of a summary."""
+def _aggregation(held: dict[str, Any], kind: str) -> Row:
+    given = held.get("aggregationTemporality")
+    found = _TEMPORALITY.get(given) if type(given) in (int, str) else None
+    more: Row = {"temporality": found} if found else {}
+    return {**more, "monotonic": held.get("isMonotonic") is True} if kind == "sum" else more
+
+
+def _details(point: dict[str, Any], kind: str) -> Row:
+    if kind in ("gauge", "sum"):
+        if "asDouble" in point:
+            given = point["asDouble"]
+            text_ = given if type(given) is str else not_finite(given) if type(given) is float else ""
+            return {"value_text": text_} if text_ in _NOT_FINITE else {}
+        return rounded(integer(point.get("asInt")))
+    if kind == "histogram":
+        return bucket_keys("bucket", _integers(point.get("bucketCounts")), bounds=_numbers(point.get("explicitBounds")))
+    if kind == "summary":
+        return {}
+    above, below = mapping(point.get("positive")), mapping(point.get("negative"))
+    return {
+        "scale": integer(point.get("scale", 0)),
+        "zero_count": integer(point.get("zeroCount", 0)),
+        "zero_threshold": number(point.get("zeroThreshold", 0)),
+        **bucket_keys("positive", _integers(above.get("bucketCounts")), offset=integer(above.get("offset", 0))),
+        **bucket_keys("negative", _integers(below.get("bucketCounts")), offset=integer(below.get("offset", 0))),
+    }
+
+
+def bucket_keys(name: str, counts: list[Any], *, bounds: list[Any] | None = None, offset: int | None = None) -> Row:
+    """The keys of a histogram's buckets, if it has any. `bounds` are those between them; `offset` is the first's."""
+    if not counts:
+        return {}
+    return {f"{name}_counts": counts} | ({f"{name}_offset": offset} if bounds is None else {"explicit_bounds": bounds})
+
+
+def not_finite(value: float) -> str:
+    """How protobuf's JSON writes a number that JSON lacks; "" of all others."""
+    return "" if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def rounded(value: int | None) -> Row:
+    """The text of an integer that no double holds."""
+    return {"value_text": str(value)} if value is not None and int(float(value)) != value else {}
+
+
+def _integers(value: Any) -> list[int | None]:
+    return [integer(item) for item in value] if type(value) is list else []
+
+
+def _numbers(value: Any) -> list[float | None]:
+    return [number(item) for item in value] if type(value) is list else []
+
+
+def add_point(
+    out: Relations, row: Row, quantiles: Sequence[tuple[float | None, float | None]] = (), more: Row | None = None
+) -> None:
+    """Adds the row of one point, and one for each (quantile, value) of a summary. `more` are further keys of both."""
+    if more:
+        row |= more
     out["metric_points"].append(row)
     for quantile, at in quantiles:
         if quantile is not None:

@@ -1,5 +1,5 @@
 """OTLP export requests in protobuf, what the OTel Collector's Kafka exporter sends by default, as the rows that
-`otlp` makes of the same requests in JSON. Source: opentelemetry-proto.
+`otlp.whole` makes of the same requests in JSON. Source: opentelemetry-proto.
 
 Rules:
 - The bytes don't say which signal they are. Read as another one's, a record's fields have other wire types and so are
@@ -24,9 +24,24 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from hyve.formats.otlp import CODES, DEPTH, KINDS, POINTS, RELATIONS, add_log, add_point, add_span
+from hyve.formats.entities import service_of
+from hyve.formats.otlp import (
+    CODES,
+    DEPTH,
+    KINDS,
+    POINTS,
+    RELATIONS,
+    TEMPORALITIES,
+    add_log,
+    add_point,
+    add_span,
+    bucket_keys,
+    not_finite,
+    rounded,
+    scope_keys,
+)
 from hyve.formats.rows import metric_point
-from hyve.formats.scalars import Relations, compact, epoch_ns, number, service_of, text, trace_or_span_id
+from hyve.formats.scalars import Relations, Row, compact, epoch_ns, number, text, trace_or_span_id
 
 _LOOKED_AT = 8
 """Records whose unknown fields are counted."""
@@ -76,8 +91,9 @@ def _rows(request: Any, names: tuple[str, str, str]) -> Relations:
         resource = _attributes(item.resource.attributes)
         service = service_of(resource)
         for scope in getattr(item, scopes):
+            more = scope_keys(scope.scope.name, scope.scope.version)
             for record in getattr(scope, records):
-                add(result, service, resource, record)
+                add(result, service, resource, record, more)
     return {name: rows for name, rows in result.items() if rows}
 
 
@@ -115,7 +131,7 @@ def _id(value: bytes) -> str | None:
     return trace_or_span_id(value.hex()) if value else None
 
 
-def _span(out: Relations, service: str, resource: dict[str, Any], span: Any) -> None:
+def _span(out: Relations, service: str, resource: dict[str, Any], span: Any, more: Row) -> None:
     kind, status = span.kind, span.status
     code = status.code
     add_span(
@@ -134,10 +150,11 @@ def _span(out: Relations, service: str, resource: dict[str, Any], span: Any) -> 
         own=_attributes(span.attributes),
         events=[(epoch_ns(e.time_unix_nano), e.name, _attributes(e.attributes)) for e in span.events],
         links=[(_id(link.trace_id), _id(link.span_id), _attributes(link.attributes)) for link in span.links],
+        more=more,
     )
 
 
-def _log(out: Relations, service: str, resource: dict[str, Any], record: Any) -> None:
+def _log(out: Relations, service: str, resource: dict[str, Any], record: Any, more: Row) -> None:
     body = record.body
     add_log(
         out,
@@ -151,20 +168,23 @@ def _log(out: Relations, service: str, resource: dict[str, Any], record: Any) ->
         trace_id=_id(record.trace_id),
         span_id=_id(record.span_id),
         own=_attributes(record.attributes),
+        more=more,
     )
 
 
-def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any) -> None:
+def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any, more: Row) -> None:
     name, unit, kind = metric.name, metric.unit, metric.WhichOneof("data")
     if not name or kind not in _POINTS:
         return
-    for point in getattr(metric, kind).data_points:
+    held = getattr(metric, kind)
+    about = {**more, **_aggregation(held, kind)}
+    for point in held.data_points:
         value = count = total = least = most = None
         if kind in ("gauge", "sum"):
             chosen = point.WhichOneof("value")
             value = None if chosen is None else number(getattr(point, chosen))
         else:
-            count = point.count if point.count < 1 << 63 else None
+            count = _count(point.count)
             if kind == "summary":
                 total = number(point.sum)
             else:
@@ -186,7 +206,43 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any)
             resource=resource,
         )
         quantiles = point.quantile_values if kind == "summary" else ()
-        add_point(out, row, [(number(entry.quantile), number(entry.value)) for entry in quantiles])
+        found = [(number(entry.quantile), number(entry.value)) for entry in quantiles]
+        add_point(out, row, found, {**about, **_details(point, kind)})
+
+
+def _aggregation(held: Any, kind: str) -> Row:
+    given = held.aggregation_temporality if kind not in ("gauge", "summary") else 0
+    more: Row = {"temporality": TEMPORALITIES[given]} if given in (1, 2) else {}
+    return {**more, "monotonic": held.is_monotonic} if kind == "sum" else more
+
+
+def _details(point: Any, kind: str) -> Row:
+    if kind in ("gauge", "sum"):
+        chosen = point.WhichOneof("value")
+        if chosen == "as_int":
+            return rounded(point.as_int)
+        text_ = not_finite(point.as_double) if chosen else ""
+        return {"value_text": text_} if text_ else {}
+    if kind == "histogram":
+        bounds = [number(bound) for bound in point.explicit_bounds]
+        return bucket_keys("bucket", _counts(point.bucket_counts), bounds=bounds)
+    if kind == "summary":
+        return {}
+    return {
+        "scale": point.scale,
+        "zero_count": _count(point.zero_count),
+        "zero_threshold": number(point.zero_threshold),
+        **bucket_keys("positive", _counts(point.positive.bucket_counts), offset=point.positive.offset),
+        **bucket_keys("negative", _counts(point.negative.bucket_counts), offset=point.negative.offset),
+    }
+
+
+def _count(value: int) -> int | None:
+    return value if value < 1 << 63 else None
+
+
+def _counts(values: Iterable[int]) -> list[int | None]:
+    return [_count(value) for value in values]
 
 
 _ADD = {"log_records": _log, "metrics": _metric, "spans": _span}

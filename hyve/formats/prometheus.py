@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import metric_point
 from hyve.formats.scalars import (
@@ -20,7 +21,6 @@ from hyve.formats.scalars import (
     number,
     rfc3339_ns,
     scaled_ns,
-    service_of,
     text,
 )
 

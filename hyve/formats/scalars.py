@@ -11,7 +11,6 @@ import json
 import math
 import re
 from base64 import b64decode
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from string import hexdigits
@@ -255,39 +254,6 @@ def severity(word: Any, level: Any = None) -> tuple[str, int | None]:
     if known is not None and rank is None:
         rank = _FIRST_RANK[known]
     return known or "", rank
-
-
-_SERVICE_KEYS = (
-    "service.name",
-    "service_name",
-    "service",
-    "k8s.deployment.name",
-    "deployment",
-    "app.kubernetes.io/name",
-    "app_kubernetes_io_name",
-    "k8s-app",
-    "app",
-    "k8s.pod.name",
-    "pod",
-    "pod_name",
-    "host.name",
-    "host",
-    "job",
-    "instance",
-)
-
-
-def service_of(labels: Mapping[str, Any]) -> str:
-    """Who speaks: the first label of the usual ones that is set, else "unknown". The SDK's default name
-    `unknown_service` counts only where nothing better is there."""
-    default = "unknown"
-    for key in _SERVICE_KEYS:
-        value = labels.get(key)
-        if type(value) is str and value:
-            if not value.startswith("unknown_service"):
-                return value
-            default = value
-    return default
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:

@@ -121,13 +121,14 @@ def normalised(found: Relations) -> list[Record]:
 
 def sort_out(values: Sequence[Any]) -> tuple[list[Record], list[Any]]:
     """The normalised records of parsed values, and the values that are no telemetry: those of formats without any
-    (Kubernetes' events, alerts) and those that nobody knows. A list that is no message itself counts as its items."""
+    (Kubernetes' events, alerts) and those that nobody knows. A list that is no message itself counts as its items, and
+    so does what stands in a message where its records should."""
     finder = Finder(want_rest=True)
     with packed.bounded():
         finder.take_all(values, inside=False)
     for found in finder.streams():
         finder.merge(found.relations)
-    return normalised(finder.merged), finder.rest
+    return normalised(finder.merged), finder.rest + finder.strays
 
 
 class Finder:
@@ -141,6 +142,7 @@ class Finder:
         self.merged: Relations = {}
         self.want_rest = want_rest
         self.rest: list[Any] = []
+        self.strays: list[Any] = []
         self.gathered: dict[int, list[dict[str, Any]]] = {}
         self.memo: dict[tuple[Any, ...], _Asked] = {}
         self.knew: list[Recogniser] = []
@@ -198,12 +200,20 @@ class Finder:
         for recognise in asked.recognisers:
             if recognise is wire.recognise and (inner := wire.carried(value)) is not None:
                 return self.take_object(inner)
-            found = recognise(value)
+            found = self.whole(value) if self.want_rest and recognise is otlp.recognise else recognise(value)
             if found is not None:
                 self.knew.append(recognise)
                 self.took(value, found)
                 return True
         return False
+
+    def whole(self, value: dict[str, Any]) -> Relations | None:
+        """As a recogniser that leaves nothing behind."""
+        found = otlp.whole(value)
+        if found is None:
+            return None
+        self.strays.extend(found[1])
+        return found[0]
 
     def take_list(self, value: list[Any]) -> bool:
         first = value[0] if value else None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import metric_point
-from hyve.formats.scalars import Relations, dicts, instant_ns, integer, mapping, number, service_of
+from hyve.formats.scalars import Relations, dicts, instant_ns, integer, mapping, number
 
 _KINDS = {
     "gauge": "gauge",

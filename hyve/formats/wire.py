@@ -1,9 +1,10 @@
 """One normalised telemetry record: what the intake writes to its topic, and how it reads back.
 
 Rules: a record is one row of `spans`, `span_events`, `span_links`, `log_records` or `metric_points` exactly as OTLP
-gives it, so that data from the topic and data pasted by a user end in the same tables. On the wire a record is
-`{"signal": "span"|"span_event"|..., "entity": ..., "time": <ns>, "row": {...}}`. Of the signal "event" (anything else:
-Kubernetes and cloud events, JSON of no known format) `row` is the object as it came, and is read as such.
+gives it (`otlp.whole`), so that data from the topic and data pasted by a user end in the same tables. On the wire a
+record is `{"signal": "span"|"span_event"|..., "entity": ..., "time": <ns>, "row": {...}}`. Of the signal "event"
+(anything else: Kubernetes and cloud events, JSON of no known format) `row` is the object as it came, and is read as
+such; only what JSON in UTF-8 has no form for is written in another way (see `streams.intake.wire`).
 """
 
 from __future__ import annotations

@@ -15,25 +15,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hyve.formats.entities import service_of
 from hyve.formats.otlp import KINDS, peer_of
 from hyve.formats.recogniser import needs
-from hyve.formats.scalars import Relations, Row, dicts, end_ns, integer, mapping, number, scaled_ns, service_of, text
+from hyve.formats.scalars import Relations, Row, dicts, end_ns, integer, mapping, number, scaled_ns, text
 from hyve.formats.scalars import trace_or_span_id as hex_id
 
 
-@needs("data", "traceID spans", "traceID spanID operationName", listed=["traceId id"])
+@needs(
+    *("data", "traceID spans", "traceID spanID operationName", "traceId id localEndpoint", "traceId id name kind"),
+    listed=["traceId id"],
+)
 def recognise(value: Any) -> Relations | None:
     """Rows of `spans`, `span_events` and `span_links`, or None."""
     if type(value) is list and value and _is_zipkin(value[0]):
         return _zipkin([item for item in value if _is_zipkin(item)])
     if type(value) is not dict:
         return None
+    if _is_zipkin(value) and ("localEndpoint" in value or value.get("kind") in _KINDS):
+        return _zipkin([value])
     traces = [trace for trace in dicts(value.get("data")) or [value] if _is_trace(trace)]
     if traces:
         return _filled(jaeger_span(span, trace) for trace in traces for span in dicts(trace["spans"]))
     if "traceID" in value and "operationName" in value and "spanID" in value:
         return _filled([jaeger_span(value, {})])
     return None
+
+
+_KINDS = ("CLIENT", "SERVER", "PRODUCER", "CONSUMER")
 
 
 def _filled(parts: Iterable[tuple[Row, list[Row], list[Row]]]) -> Relations:

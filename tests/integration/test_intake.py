@@ -7,9 +7,11 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from schemas import DiagnosisRequest
 from tests.integration.pipeline import Pipeline, until
 from workers import kafka
 
@@ -60,3 +62,75 @@ def test_a_worker_takes_what_producers_send(make_pipeline: Callable[..., Pipelin
     assert abs(stamps["behind"] - now // 10**6) < 120_000
     assert pipeline.metric("intake", 'hyve_event_times_total{why="ahead"}') == 1
     assert pipeline.metric("intake", 'hyve_event_times_total{why="behind"}') >= 1
+
+
+def span(service: str, ids: str, **fields: Any) -> dict[str, Any]:
+    """An export request with one span; `ids` is "TRACE SPAN PARENT" of one letter each, "." for no parent."""
+    trace, own, parent = ids.split()
+    now = time.time_ns()
+    attributes = fields.pop("attributes", {})
+    made = {
+        "traceId": trace * 32,
+        "spanId": own * 16,
+        "parentSpanId": "" if parent == "." else parent * 16,
+        "name": "call",
+        "startTimeUnixNano": str(now - 10**9),
+        "endTimeUnixNano": str(now),
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+        **fields,
+    }
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
+    return {"resource": resource, "scopeSpans": [{"spans": [made]}]}
+
+
+def test_a_request_holds_who_calls_and_who_is_called_however_spans_tell_it(
+    make_pipeline: Callable[..., Pipeline],
+) -> None:
+    """Parents alone, within a message and across messages, addresses of a cluster, URLs, queues; pods in alerts."""
+    pipeline = make_pipeline("around", HYVE_COLLECT_IDLE="1").start("intake")
+    client, server, producer, consumer = 3, 2, 4, 5
+
+    def trace(letter: str, number: str) -> list[dict[str, Any]]:
+        return [
+            span(f"{letter}front", f"{number} 1 .", kind=client),
+            span(f"{letter}cart", f"{number} 2 1", kind=server),
+            span(f"{letter}cart", f"{number} 3 2", kind=client),
+            span(f"{letter}pay", f"{number} 4 3", kind=server),
+        ]
+
+    apart = [
+        *reversed(trace("b", "2")),
+        span("cfront", "3 1 .", kind=client, attributes={"server.address": "ccart.prod.svc.cluster.local"}),
+        span("ccart", "4 2 .", kind=client, attributes={"url.full": "http://cpay:8080/charge"}),
+        span("dfront", "5 1 .", kind=producer, attributes={"messaging.system": "kafka"}),
+        span("dcart", "5 2 1", kind=consumer, attributes={"messaging.system": "kafka"}),
+        span("dcart", "5 3 2", kind=client, attributes={"net.peer.name": "dpay"}),
+        span("other", "6 1 .", kind=server),
+    ]
+    bodies: list[dict[str, Any]] = [{"resourceSpans": trace("a", "1")}, *({"resourceSpans": [it]} for it in apart)]
+    names = [f"{letter}{name}" for letter in "abcd" for name in ("front", "cart", "pay")]
+    bodies += [{"service": name, "message": f"log of {name}"} for name in names]
+    for body in bodies:
+        pipeline.send("raw", None, json.dumps(body).encode())
+    taken = f'hyve_records_in_total{{topic="{pipeline.topic("raw")}"}}'
+    until(lambda: pipeline.metric("intake", taken) == len(bodies), 60)
+    for letter in "abcd":
+        alert = {
+            "status": "firing",
+            "labels": {
+                "alertname": f"{letter}Down",
+                "pod": f"{letter}cart-7d9f8b6c5d-x2x4z",
+                "job": "kube-state-metrics",
+            },
+            "annotations": {},
+            "startsAt": datetime.now(UTC).isoformat(),
+        }
+        assert pipeline.webhook({"version": "4", "groupKey": letter, "alerts": [alert]}).status_code == 202
+    requests = until(lambda: len(it := pipeline.records("requests")) == 4 and it, 60)
+    for record in requests:
+        request = DiagnosisRequest.from_bytes(record.value)
+        (letter, *_) = request.focus[0]
+        lines = [json.loads(line) for line in request.payloads[1].text.splitlines()]
+        assert {line["entity"] for line in lines} == {f"{letter}front", f"{letter}cart", f"{letter}pay"}, letter
+        assert request.focus == (f"{letter}cart",)
+        assert request.notes == ()

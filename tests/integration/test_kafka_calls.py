@@ -27,12 +27,15 @@ def test_topics_are_created_once(settings: Settings) -> None:
     assert kafka.list_topics(settings) == dict.fromkeys(sorted(first), 6)
 
 
-def test_raw_topics_are_those_of_the_settings(broker: str, run_id: str) -> None:
-    names = (f"logs-{run_id}", f"spans-{run_id}")
-    settings = load(bootstrap_servers=broker, topic_prefix=f"kraw-{run_id}", raw_topics=",".join(names))
+def test_raw_topics_that_are_named_are_their_owners(broker: str, run_id: str) -> None:
+    """One that was mistyped is told, not made: it would be read for ever, and nothing would come."""
+    settings = load(bootstrap_servers=broker, topic_prefix=f"kraw-{run_id}", raw_topics=f"nosuch-{run_id}=text")
     made = kafka.create_topics(settings)
-    assert set(names) < set(made)
     assert settings.topic("raw") not in made
+    with pytest.raises(HyveError, match=rf"no topic nosuch-{run_id} at .*: correct HYVE_RAW_TOPICS"):
+        kafka.check_raw(settings)
+    assert f"nosuch-{run_id}" not in kafka.list_topics(settings)
+    kafka.check_raw(settings.model_copy(update={"raw": (settings.topic("requests"),)}))
 
 
 def test_a_large_record_is_read_again_by_its_position(settings: Settings) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hyve.formats import relations
-from hyve.formats.kubernetes import application, quantity
+from hyve.formats.entities import application
+from hyve.formats.kubernetes import quantity, recognise, speaker
 
 AT = 1_706_933_106_000_000_000  # 2024-02-03T04:05:06Z
 TEXT = "2024-02-03T04:05:06Z"
@@ -308,3 +309,42 @@ def test_items_take_the_kind_of_their_list_and_replicas_are_numbers() -> None:
 )
 def test_what_is_no_object(value: Any) -> None:
     assert relations([value]) == {}
+
+
+EVENT = {
+    "metadata": {"name": "e", "namespace": "shop"},
+    "involvedObject": {"kind": "Pod", "name": "cart-5d9f7c6b5d-x2x4z", "namespace": "shop"},
+    "reason": "OOMKilling",
+    "message": "out of memory",
+    "type": "Warning",
+    "lastTimestamp": "2023-11-14T22:13:21Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "service"),
+    [
+        (EVENT, "cart"),  # kubernetes-event-exporter
+        ({"verb": "ADDED", "event": EVENT}, "cart"),  # eventrouter
+        ({"verb": "UPDATED", "event": EVENT, "old_event": {**EVENT, "reason": "BackOff"}}, "cart"),
+        ({**EVENT, "involvedObject": {**EVENT["involvedObject"], "labels": {"app": "basket"}}}, "basket"),
+        ({**EVENT, "involvedObject": {"kind": "Node", "name": "node-1", "labels": {"app": "x"}}}, "node-1"),
+    ],
+)
+def test_events_as_exporters_write_them(value: dict[str, Any], service: str) -> None:
+    found = recognise(value)
+    assert found is not None
+    assert [(row["service"], row["reason"]) for row in found["kubernetes_events"]] == [(service, "OOMKilling")]
+
+
+def test_what_only_looks_like_an_event_is_none() -> None:
+    assert recognise({"involvedObject": "x", "message": "y"}) is None
+    assert recognise({"verb": "get", "event": {"a": 1}}) is None
+
+
+def test_log_shippers_name_the_application_alike() -> None:
+    """Fluent Bit writes `labels`, Vector `pod_labels`."""
+    pod = {"pod_name": "web-5d9f7c6b5d-x2x4z"}
+    assert speaker({**pod, "labels": {"app": "cart"}}) == speaker({**pod, "pod_labels": {"app": "cart"}}) == "cart"
+    assert speaker({**pod, "pod_labels": {"app.kubernetes.io/name": "cart", "app": "x"}}) == "cart"
+    assert speaker({**pod, "pod_labels": {"pod-template-hash": "5d9f7c6b5d"}}) == "web"

@@ -12,7 +12,13 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    ArrayValue,
+    InstrumentationScope,
+    KeyValue,
+    KeyValueList,
+)
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as m
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -43,7 +49,7 @@ def test_the_collectors_protobuf_gives_the_rows_of_its_json(signal: str, counts:
     found = otlp_proto.read(sent(f"otlp_proto.{signal}"))
     assert found is not None
     assert {name: len(rows) for name, rows in found.items()} == counts
-    assert found == otlp.recognise(json.loads(sent(f"otlp_json.{signal}")))
+    assert (found, []) == otlp.whole(json.loads(sent(f"otlp_json.{signal}")))
 
 
 def test_a_span_of_the_collector_says_what_the_program_did() -> None:
@@ -138,13 +144,41 @@ _wide: dict[str, Any] = {
     "min": _optional,
     "max": _optional,
 }
+_temporalities = st.integers(0, 2) | st.just(9)
+_bucket_counts = st.lists(_counts, max_size=3)
+_buckets = st.none() | st.builds(
+    m.ExponentialHistogramDataPoint.Buckets, offset=st.integers(-9, 9), bucket_counts=_bucket_counts
+)
 _datas = st.one_of(
     st.builds(lambda p: {"gauge": m.Gauge(data_points=p)}, st.lists(_number_points, max_size=2)),
-    st.builds(lambda p: {"sum": m.Sum(data_points=p)}, st.lists(_number_points, max_size=2)),
-    st.builds(lambda p: {"histogram": m.Histogram(data_points=[p])}, st.builds(m.HistogramDataPoint, **_wide)),
     st.builds(
-        lambda p: {"exponential_histogram": m.ExponentialHistogram(data_points=[p])},
-        st.builds(m.ExponentialHistogramDataPoint, **_wide),
+        lambda p, t, up: {"sum": m.Sum(data_points=p, aggregation_temporality=t, is_monotonic=up)},
+        st.lists(_number_points, max_size=2),
+        _temporalities,
+        st.booleans(),
+    ),
+    st.builds(
+        lambda p, t: {"histogram": m.Histogram(data_points=[p], aggregation_temporality=t)},
+        st.builds(
+            m.HistogramDataPoint,
+            bucket_counts=_bucket_counts,
+            explicit_bounds=st.lists(_doubles, max_size=2),
+            **_wide,
+        ),
+        _temporalities,
+    ),
+    st.builds(
+        lambda p, t: {"exponential_histogram": m.ExponentialHistogram(data_points=[p], aggregation_temporality=t)},
+        st.builds(
+            m.ExponentialHistogramDataPoint,
+            scale=st.integers(-10, 20),
+            zero_count=_counts,
+            zero_threshold=_doubles,
+            positive=_buckets,
+            negative=_buckets,
+            **_wide,
+        ),
+        _temporalities,
     ),
     st.builds(
         lambda p: {"summary": m.Summary(data_points=[p])},
@@ -168,7 +202,9 @@ _metrics = st.builds(
 def _requests(
     request: Any, wrap: Any, scope: Any, name: str, records: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[Any]:
-    scopes = st.lists(st.builds(scope, **{name: st.lists(records, min_size=1, max_size=3)}), min_size=1, max_size=2)
+    named = st.none() | st.builds(InstrumentationScope, name=_words, version=_words)
+    listed = {name: st.lists(records, min_size=1, max_size=3), "scope": named}
+    scopes = st.lists(st.builds(scope, **listed), min_size=1, max_size=2)
     outer = wrap.DESCRIPTOR.fields_by_number[2].name
     field = request.DESCRIPTOR.fields_by_number[1].name
     wrapped = st.builds(wrap, resource=st.none() | _resources, **{outer: scopes})
@@ -187,7 +223,7 @@ _any_request = st.one_of(
 def test_protobuf_and_json_of_one_request_give_the_same_rows(request: Message) -> None:
     written = read_json(json_format.MessageToJson(request))
     assert written is not None
-    assert otlp_proto.read(request.SerializeToString()) == otlp.recognise(written[0])
+    assert (otlp_proto.read(request.SerializeToString()), []) == otlp.whole(written[0])
 
 
 def test_values_below_the_depth_limit_are_json_text() -> None:
@@ -196,7 +232,7 @@ def test_values_below_the_depth_limit_are_json_text() -> None:
         value = AnyValue(array_value=ArrayValue(values=[value]))
     log = LogRecord(time_unix_nano=1, attributes=[KeyValue(key="deep", value=value)])
     request = LogsData(resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=[log])])])
-    assert otlp_proto.read(request.SerializeToString()) == otlp.recognise(
+    assert (otlp_proto.read(request.SerializeToString()), []) == otlp.whole(
         json.loads(json_format.MessageToJson(request))
     )
 

@@ -429,3 +429,10 @@ def test_what_kafka_knows_of_topics_is_asked_for_every_few_seconds() -> None:
     conf = app_module.make_app(load(), "llm", buffer=16).conf
     assert conf.consumer_metadata_max_age_ms <= 10_000
     assert conf.producer_metadata_max_age_ms <= 10_000
+
+
+@pytest.mark.parametrize(("before", "attempts"), [(None, 1), (b"2", 3), (b"-1", 1), (b"x", 1), (b"9" * 99, 1)])
+def test_a_replayed_record_that_fails_again_counts_on(before: bytes | None, attempts: int) -> None:
+    headers = {} if before is None else {"hyve-attempts": before}
+    letter = DeadLetter.from_bytes(app_module.dead_letter(Incoming("t", 0, 0, b"x", headers=headers), "s", "e").value)
+    assert letter.attempts == attempts

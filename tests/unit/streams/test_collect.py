@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,9 @@ from hyve.errors import HyveError
 from schemas import Alert, TelemetryRecord
 from streams import collect
 from streams.app import Poison
+from streams.calls import key_of
 from streams.collect import Collect, Collected, Graph, Window, request_id
+from workers.kafka import Stored, partition_of
 from workers.settings import load
 
 ALERT = Alert(
@@ -45,6 +47,13 @@ def test_the_neighbourhood_is_all_callees_and_direct_callers() -> None:
     assert graph.around(["db"]) == {"db", "stock"}
     assert graph.around(["nobody"]) == {"nobody"}
     assert graph.around(["db", "search"]) == {"db", "stock", "search", "web"}
+
+
+def test_names_of_one_service_are_one_neighbour() -> None:
+    graph = Graph()
+    graph.learn(record("span", service="front", peer_service="Cart"))
+    graph.learn(record("span", service="cart-7d9f8b6c5d-x2x4z", peer_service="pay.prod.svc.cluster.local"))
+    assert graph.around(["prod/cart"]) == {"front", "cart", "pay"}
 
 
 def test_calls_that_the_intake_noted_count_and_rubbish_does_not() -> None:
@@ -180,6 +189,101 @@ async def test_without_a_service_everything_is_read(monkeypatch: pytest.MonkeyPa
     assert reads.asked[0][0] == ()
     assert request.focus == ()
     assert [payload.name for payload in request.payloads] == ["alert.json"]
+
+
+class Topic:
+    """Stands in for the telemetry topic: records by the partition of their key."""
+
+    def __init__(self, *records: tuple[str, bytes]) -> None:
+        self.records = records
+        self.partitions = 6
+        self.timed_out = False
+
+    def __call__(self, *_: object) -> Topic:
+        return self
+
+    def __enter__(self) -> Topic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, partitions: Sequence[int]) -> Iterator[Stored]:
+        for offset, (entity, value) in enumerate(self.records):
+            key = key_of(entity)
+            if (place := partition_of(key, self.partitions)) in partitions:
+                yield Stored("telemetry", place, offset, 1_767_323_000_000 + offset, key, value)
+
+
+def log_of(service: str) -> tuple[str, bytes]:
+    return service, TelemetryRecord(signal="log", entity=service, time=1, row={"service": service}).to_bytes()
+
+
+def call(caller: str, callee: str, under: str) -> tuple[str, bytes]:
+    return under, record("call", caller=caller, callee=callee)
+
+
+async def asked_of(topic: Topic, labels: dict[str, str], monkeypatch: pytest.MonkeyPatch, **given: Any) -> Any:
+    monkeypatch.setattr(collect, "RangeReader", topic)
+    one = ALERT.model_copy(update={"labels": {"alertname": "Down", **labels}})
+    request = await Collect(load(**given)).request([one])
+    return request, sorted(
+        json.loads(line)["entity"] for payload in request.payloads[1:] for line in payload.text.splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"service": "cart"},
+        {"service": "Cart"},
+        {"service": "prod/cart"},
+        {"pod": "cart-7d9f8b6c5d-x2x4z", "job": "kube-state-metrics", "instance": "10.0.0.1:80"},
+        {"deployment": "cart", "namespace": "prod"},
+        {"statefulset": "cart"},
+        {"daemonset": "cart"},
+        {"job": "prod/cart"},
+        {"instance": "cart:8080"},
+        {"host": "cart"},
+    ],
+)
+async def test_an_alert_finds_the_telemetry_of_its_workload_and_its_neighbours(
+    labels: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = Topic(
+        *(log_of(name) for name in ("front", "cart", "pay", "other")),
+        call("front", "cart", "cart"),
+        call("cart", "pay", "cart"),
+    )
+    request, found = await asked_of(topic, labels, monkeypatch)
+    assert found == ["cart", "front", "pay"]
+    assert request.focus == ("cart",), "who reads alert and telemetry needs one name: telemetry's"
+    assert request.notes == ()
+
+
+async def test_that_no_neighbour_or_no_telemetry_is_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(log_of("cart"), log_of("other"))
+    request, found = await asked_of(topic, {"service": "cart"}, monkeypatch)
+    assert found == ["cart"]
+    assert [note.partition(" between")[0] for note in request.notes] == [
+        "no span says whom cart called or who called it"
+    ]
+    request, found = await asked_of(topic, {"service": "stock"}, monkeypatch)
+    assert found == []
+    assert [note.partition(" between")[0] for note in request.notes] == ["no telemetry of stock was found"]
+    request, found = await asked_of(topic, {}, monkeypatch)
+    assert found == ["cart", "other"]
+    assert request.notes == ("the alerts name no service, workload or host: telemetry of all of them was read",)
+
+
+async def test_a_record_above_the_limit_is_cut_and_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = TelemetryRecord(signal="log", entity="cart", time=1, row={"body": "x" * 3000}).to_bytes()
+    topic = Topic(("cart", large), call("front", "cart", "cart"))
+    request, found = await asked_of(topic, {"service": "cart"}, monkeypatch, collect_bytes=1024)
+    assert found == []
+    assert request.notes == (
+        "telemetry was cut: none of 1 records is here: the newest is larger than HYVE_COLLECT_BYTES (1024)",
+    )
 
 
 async def test_kafka_that_fails_is_asked_three_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -433,3 +433,131 @@ def test_a_producer_whose_clock_is_ahead_moves_nothing_into_the_future() -> None
     (out,) = Intake().normalise(Incoming("raw", 0, 0, body, None, ahead))
     assert out.timestamp is not None
     assert out.timestamp <= now_ms()
+
+
+def sent_metric(kind: str, **point: Any) -> dict[str, Any]:
+    about = {"aggregationTemporality": 2} if kind not in ("gauge", "summary") else {}
+    metric = {"name": "m", kind: {**about, "dataPoints": [{"timeUnixNano": str(BASE), **point}]}}
+    scope = {"scope": {"name": "lib", "version": "1.2"}, "metrics": [metric]}
+    return {"resourceMetrics": [{"scopeMetrics": [scope]}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (
+            sent_metric("histogram", count="3", bucketCounts=["1", "2", "0"], explicitBounds=[1, 5]),
+            {"temporality": "cumulative", "bucket_counts": [1, 2, 0], "explicit_bounds": [1.0, 5.0]},
+        ),
+        (
+            sent_metric("exponentialHistogram", scale=2, zeroCount="1", positive={"offset": 1, "bucketCounts": ["1"]}),
+            {"scale": 2, "zero_count": 1, "zero_threshold": 0.0, "positive_offset": 1, "positive_counts": [1]},
+        ),
+        (sent_metric("sum", asInt=str(2**62 + 1)), {"monotonic": False, "value_text": str(2**62 + 1)}),
+        (sent_metric("gauge", asDouble="NaN"), {"value": None, "value_text": "NaN"}),
+        (sent_metric("gauge", asDouble="-Infinity"), {"value": None, "value_text": "-Infinity"}),
+        (sent_metric("gauge", asInt="7"), {"value": 7.0, "scope_name": "lib", "scope_version": "1.2"}),
+    ],
+)
+def test_what_a_metric_says_beside_its_number_is_kept(body: dict[str, Any], kept: dict[str, Any]) -> None:
+    row = one(body)[3]
+    assert {key: row.get(key) for key in kept} == kept
+    assert ("value_text" in row) == ("value_text" in kept)
+
+
+def test_what_stands_in_a_message_where_records_should_is_an_event() -> None:
+    logs = [{"timeUnixNano": str(BASE), "body": {"stringValue": "good"}}, "junk", 5]
+    body = {"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}, {"scopeLogs": 5}, None]}
+    out = [json.loads(item.value) for item in Intake().normalise(incoming(json.dumps(body).encode()))]
+    assert [(it["signal"], it["row"].get("body")) for it in out[:1]] == [("log", "good")]
+    assert [it["row"] for it in out[1:]] == [{"scopeLogs": 5}, {"values": [None, "junk", 5]}]
+
+
+def test_a_raw_record_that_holds_nothing_is_counted() -> None:
+    before = metrics.EVENTS.labels("none")._value.get()
+    assert Intake().normalise(incoming(b"[]")) == []
+    assert Intake().normalise(incoming(b'{"resourceMetrics": []}')) == []
+    assert metrics.EVENTS.labels("none")._value.get() == before + 2
+
+
+@pytest.mark.parametrize("head", [1_700_000_001.5, [1_700_000_001.5, {}]])
+@pytest.mark.parametrize("listed", [False, True])
+def test_fluent_bits_pairs_are_records_with_their_time(head: Any, listed: bool) -> None:
+    pair = [head, {"log": "ERROR no stock", "stream": "stderr", "service": "stock"}]
+    signal, entity, time, row = one([pair] if listed else pair)
+    assert (signal, entity, time, row["body"]) == ("log", "stock", 1_700_000_001, "ERROR no stock")
+
+
+def test_a_span_of_zipkin_alone_is_a_span() -> None:
+    span = {"traceId": "1", "id": "2", "kind": "SERVER", "name": "get", "timestamp": 1_700_000_001_000_000}
+    assert one({**span, "localEndpoint": {"serviceName": "cart"}})[:3] == ("span", "cart", 1_700_000_001)
+    assert one(span)[0] == "span"
+    assert one({"traceId": "1", "id": "2", "name": "x"})[0] == "event"
+
+
+def test_a_cloud_event_without_data_has_none() -> None:
+    event = {f"ce_{name}": "1.0" for name in ("id", "source", "type", "specversion")}
+    assert "data" not in one(b"", **event)[3]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (b"\n\xfe\x01\x02\x03", "it begins as OTLP in protobuf does, but is cut or damaged"),
+        (b"\x82\xa3log\xa1x\xa6stream\xa1y\xff", r"it begins as MessagePack does: let the producer write JSON"),
+        (bytes(cramjam.snappy.compress_raw(b'{"a": "' + b"xyz" * 100)), "it is raw Snappy, which the header"),
+        (b"\xff\xfe\x00", "can be read"),
+        (b"disk full", "not JSON.*; for lines of text, set HYVE_RAW_TOPICS to TOPIC=text"),
+    ],
+)
+def test_a_reason_says_what_to_do(value: bytes, says: str) -> None:
+    with pytest.raises(Poison, match=says):
+        Intake().normalise(incoming(value))
+
+
+def test_plain_text_is_taken_where_its_type_says_so() -> None:
+    signal, entity, _, row = one(b"ERROR disk full", b"stock", content_type="text/plain; charset=utf-8")
+    assert (signal, entity, row["body"]) == ("log", "stock", "ERROR disk full")
+    assert one(b'{"service": "cart"}', content_type="text/plain")[:2] == ("event", "cart")
+
+
+@pytest.mark.parametrize(
+    ("line", "nanoseconds"),
+    [
+        ("2023-11-14T22:13:21Z ERROR x", 0),
+        ("[2023-11-14 22:13:21,250] ERROR x", 250_000_000),
+        ("2023/11/14 22:13:21 x", 0),
+        ("2023-11-15T00:13:21.5+02:00 x", 500_000_000),
+    ],
+)
+def test_a_line_of_text_has_the_time_that_it_begins_with(line: str, nanoseconds: int) -> None:
+    (out,) = Intake(load(raw_topics="c=text")).normalise(Incoming("c", 0, 0, line.encode(), timestamp=BASE // 10**6))
+    assert json.loads(out.value)["time"] == 1_700_000_001 * 10**9 + nanoseconds
+
+
+def test_a_replayed_record_gives_its_telemetry_the_place_where_it_first_stood() -> None:
+    record = Incoming("hyve.raw", 3, 99, b'{"a": 1}', headers={"hyve-origin": b"hyve.raw/2/7"})
+    assert Intake().normalise(record)[0].headers[SOURCE] == b"hyve.raw/2/7/0"
+
+
+@pytest.mark.parametrize("service", ["BCart", "prod/bcart", "bcart-7d9f8b6c5d-x2x4z"])
+def test_all_names_of_a_service_go_under_one_key(service: str) -> None:
+    (out,) = Intake().normalise(incoming(json.dumps({"service": service, "message": "x"}).encode()))
+    assert out.key == b"bcart"
+    assert json.loads(out.value)["entity"] == service
+
+
+def test_peers_are_services_whatever_form_their_address_has() -> None:
+    addresses = {
+        "peer.service": "pay",
+        "server.address": "pay.prod.svc.cluster.local",
+        "url.full": "http://pay:8080/charge",
+        "http.url": "http://pay.prod.svc/charge",
+        "net.peer.name": "pay",
+    }
+    for key, value in addresses.items():
+        body = spans("orders", None, BASE)
+        (span,) = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        span["attributes"] = [{"key": key, "value": {"stringValue": value}}]
+        own, call = Intake().normalise(incoming(json.dumps(body).encode()))
+        assert (own.key, call.key) == (b"orders", b"pay"), key
