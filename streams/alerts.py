@@ -1,9 +1,11 @@
 """Alerts as they are sent to us -> alert records: Alertmanager's and Grafana's webhooks, and Alertmanager's API v2.
 
 Rules:
-- An answer of 2xx means that every alert of the message is on Kafka; anything that is no alert message gets 400 and the
-  path of what is wrong, a body over the limit 413, and a broker that doesn't take it in time 503 (then the sender
-  sends it again).
+- An answer of 2xx means that every alert of the message is on Kafka, but for those that it says were refused: one bad
+  alert takes none of the others with it. A message without a good alert gets 400 and the path of what is wrong, a body
+  over the limit 413, and a broker that doesn't take it in time 503 (then the sender sends it again).
+- No sender sends again what got 400 or 413, so nothing of it goes unseen: what was refused is a dead letter of the
+  stage "webhook", the message with its bad alerts alone; a body that was too large is told in the log. All are counted.
 - What the sender groups belongs together: `group` is its group key. Alerts without one belong to those of the same
   service, or else of the same name. It is the Kafka key, so that a group meets on one worker.
 - A bare list is API v2's: as its GET shows alerts (`status.state`), and as Prometheus posts them, which says only
@@ -16,15 +18,22 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import faust
+from aiohttp.web import HTTPRequestEntityTooLarge
 
 from hyve.formats.alertmanager import fingerprint_of
-from hyve.formats.scalars import rfc3339_ns, service_of
-from schemas import Alert
-from streams.app import Outgoing, Send, now_ms
+from hyve.formats.entities import service_of
+from hyve.formats.scalars import rfc3339_ns
+from schemas import TOPICS, Alert
+from streams import metrics
+from streams.app import Incoming, Outgoing, Send, dead_letter, deliver_or_bury, now_ms
+from workers.settings import Settings
 
 log = logging.getLogger("hyve")
 
@@ -32,7 +41,13 @@ PATH = "/alerts"
 API_PATH = "/api/v2/alerts"
 """Where a Prometheus posts that has this worker among its Alertmanagers."""
 
+STAGE = "webhook"
+"""Of the dead letters of what was refused."""
+
 _GROUP = 400
+_TOLD = 5
+"""Bad alerts of a body that an answer and the log tell of."""
+_LARGEST = next(topic.max_bytes for topic in TOPICS if topic.name == "alerts") - (64 << 10)
 _FIRING = {"ok": False, "alerting": True, "no_data": True, "pending": False, "paused": False}
 
 
@@ -40,21 +55,29 @@ class BadWebhook(ValueError):
     """The body is no message of alerts; the text says where."""
 
 
-def parse(body: bytes, received: int = 0) -> list[Alert]:
-    """The alerts of one body; `received` is epoch ms. Raises `BadWebhook`."""
+@dataclass(frozen=True)
+class Posted:
+    """What one body held: alerts, and of those that can't be used where and why, and what is left of the body."""
+
+    alerts: tuple[Alert, ...]
+    refused: tuple[str, ...] = ()
+    rest: bytes = b""
+
+
+def parse(body: bytes, received: int = 0) -> Posted:
+    """The alerts of one body; `received` is epoch ms. Raises `BadWebhook` where it is no message of alerts."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadWebhook(f"the body is not JSON: {str(error)[:200]}") from None
     if isinstance(message, list):
-        made = [_listed(alert, f"[{i}]", received) for i, alert in enumerate(message)]
-        return [alert for alert in made if alert is not None]
+        return _each(message, "", lambda bad: bad, lambda alert, path: _listed(alert, path, received))
     if not isinstance(message, dict):
         raise BadWebhook(
             f"the body is a JSON {type(message).__name__}, neither a webhook's object nor a list of alerts"
         )
     if "evalMatches" in message and "alerts" not in message:
-        return [_legacy(message, received)]
+        return Posted((_legacy(message, received),))
     version = str(message.get("version", "4"))
     if version != "4" and not (version == "1" and "orgId" in message):  # Grafana's says 1
         raise BadWebhook(f'version: {version[:20]!r} is not supported, only "4" (Alertmanager) and "1" (Grafana) are')
@@ -63,24 +86,43 @@ def parse(body: bytes, received: int = 0) -> list[Alert]:
         raise BadWebhook("alerts: must be a list with at least one alert")
     shared = _texts(message.get("commonAnnotations", {}), "commonAnnotations")
     key, missing = message.get("groupKey"), message.get("truncatedAlerts")
-    return [
-        _alert(
-            alert,
-            f"alerts[{i}]",
-            received,
-            shared=shared,
-            group=key if isinstance(key, str) else "",
-            truncated=missing if type(missing) is int and missing > 0 else 0,
-        )
-        for i, alert in enumerate(alerts)
-    ]
+    read = partial(
+        _alert,
+        received=received,
+        shared=shared,
+        group=key if isinstance(key, str) else "",
+        truncated=missing if type(missing) is int and missing > 0 else 0,
+    )
+    return _each(alerts, "alerts", lambda bad: {**message, "alerts": bad}, read)
+
+
+def _each(
+    alerts: list[Any], path: str, around: Callable[[list[Any]], Any], read: Callable[[Any, str], Alert | None]
+) -> Posted:
+    """Reads each alert for itself; `around` is the message that holds nothing but certain alerts."""
+    made: list[Alert] = []
+    refused: list[str] = []
+    bad: list[Any] = []
+    for i, alert in enumerate(alerts):
+        try:
+            found = read(alert, f"{path}[{i}]")
+            size = len(found.to_bytes()) if found else 0
+            if size > _LARGEST:
+                raise BadWebhook(f"{path}[{i}]: an alert of {size} bytes is above the {_LARGEST} of one record")
+        except BadWebhook as error:
+            refused.append(str(error))
+            bad.append(alert)
+        else:
+            made.extend([found] if found else ())
+    rest = json.dumps(around(bad)).encode() if bad else b""
+    return Posted(tuple(made), tuple(refused), rest)
 
 
 def _alert(
     alert: Any,
     path: str,
-    received: int,
     *,
+    received: int,
     shared: dict[str, str] | None = None,
     status: Any = None,
     group: str = "",
@@ -120,10 +162,10 @@ def _listed(alert: Any, path: str, received: int) -> Alert | None:
     if isinstance(state, dict):
         if state.get("state") == "suppressed":
             return None
-        return _alert(alert, path, received, status="firing")
+        return _alert(alert, path, received=received, status="firing")
     ends = rfc3339_ns(alert.get("endsAt"))
     over = ends is not None and 0 < ends <= (received or now_ms()) * 1_000_000
-    return _alert(alert, path, received, status="resolved" if over else "firing")
+    return _alert(alert, path, received=received, status="resolved" if over else "firing")
 
 
 def _legacy(message: dict[str, Any], received: int) -> Alert:
@@ -170,24 +212,58 @@ def _texts(value: Any, path: str) -> dict[str, str]:
     return value
 
 
-def mount(app: faust.App, send: Send, timeout: float = 15.0) -> None:
+def mount(app: faust.App, settings: Settings, send: Send, timeout: float = 15.0) -> None:
     """Adds what takes alerts to the worker's web server."""
+
+    async def deliver(posted: Posted, said: str) -> None:
+        await send([Outgoing.of("alerts", alert.group, alert) for alert in posted.alerts])
+        if posted.rest:
+            record = Incoming("", -1, -1, posted.rest, timestamp=now_ms())
+            await deliver_or_bury(send, [dead_letter(record, STAGE, said)], record, STAGE)
+
+    async def taken(body: bytes) -> tuple[int, dict[str, Any]]:
+        """The status and the answer to one body."""
+        try:
+            posted = await asyncio.to_thread(parse, body, now_ms())
+        except BadWebhook as error:
+            posted = Posted((), (str(error),), body)
+        more = f"; and {len(posted.refused) - _TOLD} more" if len(posted.refused) > _TOLD else ""
+        said = "; ".join(posted.refused[:_TOLD]) + more
+        try:
+            await asyncio.wait_for(deliver(posted, said), timeout)
+        except TimeoutError:
+            metrics.WEBHOOKS.labels("undelivered").inc()
+            log.warning("webhook: Kafka took none of %d alerts within %g s", len(posted.alerts), timeout)
+            return 503, {"error": "Kafka did not take the alerts in time; send them again"}
+        if not posted.refused:
+            metrics.WEBHOOKS.labels("taken").inc()
+            return 202, {"accepted": len(posted.alerts)}
+        count = len(posted.refused)
+        metrics.WEBHOOKS.labels("partly" if posted.alerts else "refused").inc()
+        kept = " (see `hyve deadletters list --stage webhook`)" if posted.rest else ""
+        shown = "".join(char if char.isprintable() else "?" for char in said)
+        log.warning("webhook: took %d alerts, refused %d: %s%s", len(posted.alerts), count, shown, kept)
+        if not posted.alerts:
+            return 400, {"error": said, "refused": count}
+        return 202, {"accepted": len(posted.alerts), "refused": count, "error": said}
 
     class Alerts(faust.web.View):
         """The receiver of alerts."""
 
         async def post(self, request: Any) -> Any:
-            body = await request.read()
             try:
-                alerts = parse(body, now_ms())
-            except BadWebhook as error:
-                return self.json({"error": str(error)}, status=400)
-            try:
-                await asyncio.wait_for(send([Outgoing.of("alerts", alert.group, alert) for alert in alerts]), timeout)
-            except TimeoutError:
-                log.warning("webhook: Kafka took none of %d alerts within %g s", len(alerts), timeout)
-                return self.json({"error": "Kafka did not take the alerts in time; send them again"}, status=503)
-            return self.json({"accepted": len(alerts)}, status=202)
+                body = await request.read()
+            except HTTPRequestEntityTooLarge:
+                size = request.content_length
+                said = (
+                    f"the body {f'of {size} bytes ' if size else ''}is above {settings.webhook_bytes} bytes: "
+                    "raise HYVE_WEBHOOK_BYTES, or let the sender put fewer alerts into one message"
+                )
+                metrics.WEBHOOKS.labels("too_large").inc()
+                log.warning("webhook: a body was refused, and its alerts with it: %s", said)
+                return self.json({"error": said}, status=413)
+            status, answer = await taken(body)
+            return self.json(answer, status=status)
 
     for path in (PATH, API_PATH):
         app.page(path)(Alerts)

@@ -227,7 +227,7 @@ def _fire(supervisor: Supervisor, port: int, incident: Incident) -> Alert:
             said = str(error)
         else:
             if answer.is_success:
-                return parse(body)[0]
+                return parse(body).alerts[0]
             said = f"{answer.status_code} {answer.text[:200]}"
             if answer.status_code < 500:
                 break

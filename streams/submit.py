@@ -33,6 +33,7 @@ def request(
     seconds: float | None = None,
 ) -> DiagnosisRequest:
     """The record of a request, with its data as text; its deadline is in `seconds`. HyveError for binary data."""
+    claims.check(settings.claim_url)
     created = int(time.time() * 1000)
     payloads, notes = [], []
     for it in given:

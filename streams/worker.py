@@ -20,7 +20,7 @@ import faust
 from hyve.errors import HyveError
 from streams import metrics
 from streams.alertqueue import serve_alerts
-from streams.alerts import mount
+from streams.alerts import PATH, mount
 from streams.answered import Answered
 from streams.app import make_app, sender, serve
 from streams.app import run as run_app
@@ -43,7 +43,12 @@ Kind = Literal["intake", "store", "llm"]
 def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> None:
     """Runs a worker until it is told to stop. Raises `HyveError` at once where Kafka can't be reached."""
     _quiet_logs()
+    claims.check(settings.claim_url)
+    if kind == "intake":
+        settings = _with_port(settings)
     kafka.create_topics(settings)
+    if kind == "intake":
+        kafka.check_raw(settings)
     if stop_with_stdin:
         _stop_with_stdin()
     health = Health(settings, kind)
@@ -64,10 +69,9 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
 
 
 def _intake(settings: Settings, health: Health) -> faust.App:
-    _check_port(settings)
     app = make_app(settings, "intake", buffer=settings.raw_batch, web=True)
     send = health.sending(sender(app, settings))
-    mount(app, send)
+    mount(app, settings, send)
     process = health.watched("intake", Intake(settings).process)
     serve(app, settings, settings.raw, "intake", process, send, settings.raw_batch)
     serve_alerts(app, settings, send)
@@ -141,17 +145,22 @@ def _llm(settings: Settings, health: Health) -> faust.App:
     return app
 
 
-def _check_port(settings: Settings) -> None:
-    """Says in one line that the webhook's port is taken; Faust would end with a traceback."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.http_host, settings.http_port))
-        except OSError as error:
-            raise HyveError(
-                f"can't serve the webhook on {settings.http_host}:{settings.http_port} ({error.strerror}): "
-                "set HYVE_HTTP_HOST and HYVE_HTTP_PORT"
-            ) from None
+def _with_port(settings: Settings) -> Settings:
+    """The settings with the port that the webhook gets: a free one for 0. Says in one line that a port is taken; Faust
+    would end with a traceback."""
+    try:
+        found = socket.getaddrinfo(settings.http_host, settings.http_port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(found[0]) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(found[4])
+            port = int(probe.getsockname()[1])
+    except OSError as error:
+        raise HyveError(
+            f"can't serve the webhook on {settings.http_host}:{settings.http_port} ({error.strerror}): "
+            "set HYVE_HTTP_HOST and HYVE_HTTP_PORT (0 picks a free port)"
+        ) from None
+    sys.stderr.write(f"hyve worker intake: alerts to http://{settings.http_host}:{port}{PATH}\n")
+    return settings.model_copy(update={"http_port": port})
 
 
 def _end_in_time(app: faust.App, seconds: float) -> None:

@@ -3,7 +3,8 @@
 Rules:
 - One place is trusted, `HYVE_CLAIM_URL` (fsspec: file:///folder, s3://bucket/prefix). A claim that points elsewhere is
   refused: whoever may write a request must not choose what this process reads.
-- What is read must be what was written: as long as the claim says, and of its SHA-256 digest.
+- What is read must be what was written: as long as the claim says, and of its SHA-256 digest. A symbolic link below a
+  folder is followed nowhere.
 - Data lies gzipped under the day it was written (UTC), so that a lifecycle rule of the bucket can take it after the
   requests' retention; `sweep` does the same for any store.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import re
 import uuid
 import zlib
@@ -23,6 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest
@@ -34,8 +37,28 @@ LARGEST = 1 << 30
 KEPT_DAYS = 2
 """Whole days after which `sweep` takes data away: requests live for one."""
 
+SCHEMES = ("file", "s3", "gs", "abfs")
+"""Stores that data may lie in: a folder, and buckets of objects."""
+
 _NAME = re.compile(r"\d{4}-\d{2}-\d{2}/[0-9a-f]{32}\.gz")
 _LEVEL = 3
+
+
+def check(root: str) -> None:
+    """HyveError where `root` can be no store of files, so that a worker says so before data is put there."""
+    if not root:
+        return
+    scheme, mark, place = root.partition("://")
+    if not mark or scheme not in SCHEMES:
+        raise HyveError(f"HYVE_CLAIM_URL: {root!r} is none of {', '.join(f'{name}://' for name in SCHEMES)}")
+    if scheme == "file" and not place.startswith("/"):
+        raise HyveError(f"HYVE_CLAIM_URL: {root!r} names no absolute path: write file:///folder")
+    if scheme != "file" and not place.strip("/"):
+        raise HyveError(f"HYVE_CLAIM_URL: {root!r} names no bucket: write {scheme}://bucket/prefix")
+    with _told(root, f"HYVE_CLAIM_URL: {root!r} can't be used"):
+        fsspec.get_filesystem_class(scheme)
+    if scheme == "file" and os.path.exists(place) and not os.path.isdir(place):
+        raise HyveError(f"HYVE_CLAIM_URL: {root!r} is no folder")
 
 
 def check_in(root: str, request: DiagnosisRequest, limit: int) -> DiagnosisRequest:
@@ -81,13 +104,20 @@ def text(root: str, payload: Payload) -> str:
         raise HyveError(f"{where}, but this worker has no HYVE_CLAIM_URL")
     base = f"{root.rstrip('/')}/"
     name = payload.url.removeprefix(base)
-    if not payload.url.startswith(base) or not _NAME.fullmatch(name):
+    if not payload.url.startswith(base):
         raise HyveError(f"{where}, which is not below HYVE_CLAIM_URL ({root})")
-    if not 0 <= payload.size <= LARGEST:
+    if not _NAME.fullmatch(name):
+        raise HyveError(f"{where}, which is not below HYVE_CLAIM_URL as DATE/NAME.gz, the only names that are read")
+    if payload.size < 0:
+        raise HyveError(f"{where}: its claim says that it has {payload.size} bytes")
+    if payload.size > LARGEST:
         raise HyveError(f"{where}: {payload.size} bytes are above the limit of {LARGEST}")
     with _told(root, f"{where} and can't be read"):
         fs, folder = fsspec.core.url_to_fs(root)
-        with fs.open(f"{folder.rstrip('/')}/{name}", "rb") as file:
+        path = f"{folder.rstrip('/')}/{name}"
+        if isinstance(fs, LocalFileSystem) and os.path.realpath(path) != os.path.join(os.path.realpath(folder), name):
+            raise ValueError("a symbolic link is on the way")
+        with fs.open(path, "rb") as file:
             data = _unpacked(file, payload.size)
     if len(data) != payload.size or hashlib.sha256(data).hexdigest() != payload.digest:
         raise HyveError(f"{where}, but what is there is not what was written (its length or digest differs)")

@@ -51,7 +51,7 @@ def test_an_alert_becomes_a_diagnosis_and_poison_stops_nothing(pipeline: Pipelin
 
     answer = pipeline.webhook(incident.alert)
     assert (answer.status_code, answer.json()) == (202, {"accepted": 1})
-    asked = request_id(parse(json.dumps(incident.alert).encode())[0])
+    asked = request_id(parse(json.dumps(incident.alert).encode()).alerts[0])
     result = pipeline.result(asked)
     assert verdict(result, incident) == "", result.summary
     assert (result.mode, result.model, result.calls) == ("rules", "rules", 0)

@@ -67,11 +67,7 @@ def test_many_megabytes_that_pack_well_come_back(root: str) -> None:
     "url",
     [
         "file:///etc/passwd",
-        "{root}/../secret",
-        "{root}/2026-01-02/../../secret.gz",
         "{root}x/2026-01-02/00000000000000000000000000000000.gz",
-        "{root}/2026-01-02/0000000000000000000000000000000g.gz",
-        "{root}/2026-01-02/00000000000000000000000000000000.gz::http://evil.example/",
         "http://169.254.169.254/latest/meta-data",
         "s3://other/2026-01-02/00000000000000000000000000000000.gz",
     ],
@@ -84,6 +80,68 @@ def test_a_claim_that_points_elsewhere_is_refused_unread(root: str, url: str, mo
     payload = Payload(name="p", url=url.format(root=root), size=1, digest="0")
     with pytest.raises(HyveError, match="not below HYVE_CLAIM_URL"):
         claims.text(root, payload)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../secret", "2026-01-02/../../secret.gz", "2026-01-02/0000000000000000000000000000000g.gz"),
+        "2026-01-02/00000000000000000000000000000000.gz::http://evil.example/",
+    ],
+)
+def test_a_claim_of_another_name_is_refused_unread(root: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims.fsspec.core, "url_to_fs", None)
+    with pytest.raises(HyveError, match=r"not below HYVE_CLAIM_URL as DATE/NAME\.gz"):
+        claims.text(root, Payload(name="p", url=f"{root}/{name}", size=1, digest="0"))
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_symbolic_link_is_not_followed(root: str, tmp_path: Path, what: str) -> None:
+    """Whoever may write into the folder must not choose what else this process reads."""
+    claimed = claims.put(root, Payload(name="p", text=TEXT))
+    path = path_of(claimed)
+    moved = tmp_path / "elsewhere"
+    link = path if what == "file" else path.parent
+    link.rename(moved)
+    link.symlink_to(moved)
+    with pytest.raises(HyveError, match="can't be read: ValueError: a symbolic link is on the way"):
+        claims.text(root, claimed)
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "claims").symlink_to(tmp_path / "volume")
+    root = f"file://{tmp_path}/claims"
+    assert claims.text(root, claims.put(root, Payload(name="p", text=TEXT))) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("root", "says"),
+    [
+        ("ftp://x/y", "'ftp://x/y' is none of file://, s3://, gs://, abfs://"),
+        ("/var/claims", "'/var/claims' is none of"),
+        ("file://claims", "names no absolute path: write file:///folder"),
+        ("s3://", "names no bucket: write s3://bucket/prefix"),
+        ("file:///etc/passwd", "is no folder"),
+    ],
+)
+def test_what_can_be_no_store_is_refused_at_start(root: str, says: str) -> None:
+    with pytest.raises(HyveError, match=f"HYVE_CLAIM_URL: .*{says}"):
+        claims.check(root)
+
+
+def test_a_store_whose_package_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(claims.fsspec, "get_filesystem_class", missing)
+    with pytest.raises(HyveError, match=r"s3:// needs a package .* install hyve-diagnosis\[s3\]"):
+        claims.check("s3://bucket/x")
+
+
+def test_stores_that_can_be_are_taken(root: str) -> None:
+    for good in ("", root, "file:///new/folder"):
+        claims.check(good)
 
 
 def test_a_worker_without_a_store_says_so(root: str) -> None:
@@ -107,6 +165,8 @@ def test_what_is_not_what_was_written_is_refused(root: str) -> None:
             claims.text(root, claimed.model_copy(update=changed))
     with pytest.raises(HyveError, match="above the limit"):
         claims.text(root, claimed.model_copy(update={"size": claims.LARGEST + 1}))
+    with pytest.raises(HyveError, match="its claim says that it has -1 bytes"):
+        claims.text(root, claimed.model_copy(update={"size": -1}))
     path_of(claimed).write_bytes(b"no gzip")
     with pytest.raises(HyveError, match="can't be read"):
         claims.text(root, claimed)
