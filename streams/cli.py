@@ -97,7 +97,9 @@ def topics_create(json_: Json = False) -> None:
     """Create the topics that are missing."""
     from workers import kafka, settings
 
-    made = kafka.create_topics(settings.load())
+    loaded = settings.load()
+    made = kafka.create_topics(loaded)
+    kafka.check_raw(loaded)
     if json_:
         typer.echo(json.dumps({name: "created" if new else "exists" for name, new in sorted(made.items())}))
         return
@@ -140,7 +142,8 @@ def deadletters_list(hours: Hours = 24.0, stage: Stage = "", topic: Of = "", jso
     elif found:
         Console().print(deadletters.table(found))
     else:
-        typer.echo(f"no dead letters in the last {hours:g} hours")
+        of = "".join(f" of {what} {name}" for what, name in (("stage", stage), ("topic", topic)) if name)
+        typer.echo(f"no dead letters{of} in the last {hours:g} hours")
 
 
 @letters_app.command("show")
@@ -171,20 +174,25 @@ def deadletters_replay(
     hours: Hours = 24.0,
     stage: Stage = "",
     topic: Of = "",
+    again: Annotated[bool, typer.Option("--again", help="With --all: those too that were replayed before.")] = False,
 ) -> None:
     """Send records to their topics again, once what made them fail is mended."""
     from hyve.errors import InputError
     from streams import deadletters
     from workers import settings
 
-    if bool(letters) == all_:
+    if letters and all_:
+        raise InputError("give either the names of dead letters or --all, not both")
+    if not letters and not all_:
         raise InputError("name the dead letters to replay (see `hyve deadletters list`), or give --all")
     loaded = settings.load()
     if letters:
-        sent = deadletters.replay(loaded, [deadletters.get(loaded, name) for name in letters])
+        sent, left = deadletters.replay(loaded, [deadletters.get(loaded, name) for name in letters]), 0
     else:
-        sent = deadletters.replay(loaded, deadletters.find(loaded, hours, stage=stage, topic=topic))
+        sent, left = deadletters.replay_all(loaded, hours, stage=stage, topic=topic, again=again)
     typer.echo(f"{sent} record{'' if sent == 1 else 's'} sent again")
+    if left:
+        typer.echo(f"{left} left: replayed before (--again sends those too) or posted to the webhook")
 
 
 class Peer(StrEnum):

@@ -2,10 +2,14 @@
 
 Rules:
 - A letter is named by where it stands: PARTITION:OFFSET on the dead letters' topic.
-- Replaying sends the original bytes under the original key to the original topic, with a header `hyve-replayed` that
-  names the letter. Only a deadline that has passed is set anew, or the record would fail again at once. A record of a
-  request goes to its old partition, where the stage looks for it; all others go where their key leads.
-- The letter stays until its topic's retention takes it. Sending one twice does no harm: results have deterministic ids.
+- Replaying sends the original bytes under the original key to the original topic, with headers that name the letter
+  (`hyve-replayed`), the place where the record first stood, and how often it has failed. Only a deadline that has
+  passed is set anew, or the record would fail again at once. A record of a request goes to its old partition, where
+  the stage looks for it; all others go where their key leads.
+- The letter stays until its topic's retention takes it. That it was replayed is a note behind it on the same topic, a
+  record that is no letter: `{"replayed": PARTITION:OFFSET}`. Such letters are left out where all are replayed.
+- Sending one twice does no harm: results have deterministic ids, and telemetry is told by where its record first stood.
+- What was posted to the webhook has no topic: it can't be replayed, only posted again.
 - What a letter holds is anybody's: it is printed with its control characters visible.
 """
 
@@ -16,7 +20,7 @@ import binascii
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +32,7 @@ from hyve.errors import HyveError, InputError
 from schemas import DeadLetter, Position
 from streams.report import clean
 from workers import kafka
+from workers.kafka import ATTEMPTS, ORIGIN
 from workers.settings import Settings
 
 SHOWN = 4_000
@@ -44,6 +49,8 @@ class Letter:
     partition: int
     offset: int
     record: DeadLetter
+    replayed: bool | None = None
+    """None where nobody looked."""
 
     @property
     def id(self) -> str:
@@ -70,11 +77,42 @@ def _bytes(text: str) -> bytes:
 
 def find(
     settings: Settings, hours: float, *, stage: str = "", topic: str = "", now: float | None = None
-) -> Iterator[Letter]:
+) -> list[Letter]:
     """The letters of the last `hours`, the oldest of each partition first; only those of `stage` and `topic` if given.
 
     `topic` may be a full name or one of the table of topics. What is no dead letter is passed over.
     """
+    sent: set[str] = set()
+    found = list(_scan(settings, hours, stage, topic, now, sent))
+    return [replace(letter, replayed=letter.id in sent) for letter in found]
+
+
+def replay_all(
+    settings: Settings, hours: float, *, stage: str = "", topic: str = "", again: bool = False
+) -> tuple[int, int]:
+    """Replays what `find` finds, but for letters that were replayed (unless `again`) and those of the webhook; how many
+    were sent, and how many left. The topic is read twice, so that no more than a letter is held at a time."""
+    sent: set[str] = set()
+    now = time.time()
+    for _ in () if again else _scan(settings, hours, stage, topic, now, sent):
+        pass
+    left = 0
+
+    def chosen() -> Iterator[Letter]:
+        nonlocal left
+        for letter in _scan(settings, hours, stage, topic, now, set()):
+            if letter.id in sent or not letter.record.topic:
+                left += 1
+            else:
+                yield letter
+
+    return replay(settings, chosen()), left
+
+
+def _scan(
+    settings: Settings, hours: float, stage: str, topic: str, now: float | None, sent: set[str]
+) -> Iterator[Letter]:
+    """Reads once; the names of letters that were replayed are put into `sent` as they are met."""
     until = int((time.time() if now is None else now) * 1000)
     since = max(0, until - int(hours * 3_600_000))
     names = {topic, settings.topic(topic)} if topic else set()
@@ -83,6 +121,9 @@ def find(
     settings = settings.model_copy(update={"collect_idle": max(_IDLE_SECONDS, settings.collect_idle)})
     with kafka.RangeReader(settings, settings.topic("deadletters"), since, until, deadline) as reader:
         for stored in reader.read(range(reader.partitions)):
+            if note := _noted(stored.value):
+                sent.add(note)
+                continue
             try:
                 record = DeadLetter.from_bytes(stored.value)
             except ValueError:
@@ -91,6 +132,14 @@ def find(
                 yield Letter(stored.partition, stored.offset, record)
         if reader.timed_out:
             raise HyveError(f"the dead letters could not be read within {_READ_SECONDS:g} s: ask for fewer --hours")
+
+
+_NOTE = b'{"replayed":"'
+
+
+def _noted(value: bytes) -> str:
+    """The name of the letter that a note says was replayed, "" where the record is no note."""
+    return value[len(_NOTE) : -2].decode("utf-8", "replace") if value.startswith(_NOTE) and len(value) < 100 else ""
 
 
 def get(settings: Settings, name: str) -> Letter:
@@ -114,31 +163,49 @@ def get(settings: Settings, name: str) -> Letter:
 
 
 def replay(settings: Settings, letters: Iterable[Letter]) -> int:
-    """Sends the letters' records again, and returns how many; each is delivered when this returns."""
+    """Sends the letters' records again, and returns how many; each is delivered and noted when this returns."""
     with_partition = {settings.topic(name) for name in _WITH_PARTITION}
     sent = 0
     with kafka.producing(settings) as producer:
         waiting = []
         for letter in letters:
             record = letter.record
+            if not record.topic:
+                raise InputError(
+                    f"letter {letter.id} was posted to the webhook and stood on no topic: "
+                    f"`hyve deadletters show {letter.id} --raw` prints it, to be mended and posted again"
+                )
             future = producer.send(
                 record.topic,
                 key=letter.key,
                 value=renewed(letter.value, int((time.time() + settings.deadline) * 1000)),
                 partition=record.partition if record.topic in with_partition else None,
-                headers=[
-                    *((name, _bytes(value)) for name, value in letter.record.headers.items()),
-                    ("hyve-replayed", letter.id.encode()),
-                ],
+                headers=_headers(letter),
             )
-            waiting.append((letter, future))
-        for letter, future in waiting:
-            try:
-                future.get(60)
-            except Exception as error:
-                raise HyveError(f"{sent} sent; letter {letter.id} was not: {type(error).__name__}: {error}") from None
-            sent += 1
+            waiting.append((letter.id, letter.key, letter.partition, future))
+        notes = []
+        try:
+            for name, key, partition, future in waiting:
+                try:
+                    future.get(60)
+                except Exception as error:
+                    raise HyveError(f"{sent} sent; letter {name} was not: {type(error).__name__}: {error}") from None
+                sent += 1
+                note = _NOTE + name.encode() + b'"}'
+                notes.append(producer.send(settings.topic("deadletters"), note, key=key, partition=partition))
+        finally:
+            for noted in notes:
+                noted.get(60)
     return sent
+
+
+def _headers(letter: Letter) -> list[tuple[str, bytes]]:
+    record = letter.record
+    headers = {name: _bytes(value) for name, value in record.headers.items()}
+    headers.setdefault(ORIGIN, f"{record.topic}/{record.partition}/{record.offset}".encode())
+    headers[ATTEMPTS] = str(record.attempts).encode()
+    headers["hyve-replayed"] = letter.id.encode()
+    return list(headers.items())
 
 
 def renewed(value: bytes, deadline: int) -> bytes:
@@ -160,6 +227,7 @@ def described(letter: Letter) -> dict[str, Any]:
     text = letter.value.decode("utf-8", "backslashreplace")
     return {
         "id": letter.id,
+        **({} if letter.replayed is None else {"replayed": letter.replayed}),
         **fields,
         "key": None if key is None else key.decode("utf-8", "backslashreplace"),
         "value": text,
@@ -175,8 +243,8 @@ def table(letters: Sequence[Letter]) -> Table:
     made.add_column("error", overflow="fold")
     for letter in letters:
         record = letter.record
-        place = f"{record.topic}[{record.partition}]@{record.offset}"
-        cells = (letter.id, _when(record.failed), record.stage, place, f"{len(letter.value):,}", record.error)
+        error = f"(replayed) {record.error}" if letter.replayed else record.error
+        cells = (letter.id, _when(record.failed), record.stage, _place(record), f"{len(letter.value):,}", error)
         made.add_row(*(Text(clean(cell)) for cell in cells))
     return made
 
@@ -190,7 +258,7 @@ def show(letter: Letter, console: Console) -> None:
         "stage": record.stage,
         "error": record.error,
         "attempts": str(record.attempts),
-        "record": f"{record.topic}[{record.partition}]@{record.offset}",
+        "record": _place(record),
         "written": _when(record.timestamp),
         "key": "none" if letter.key is None else letter.key.decode("utf-8", "backslashreplace"),
     }
@@ -201,6 +269,10 @@ def show(letter: Letter, console: Console) -> None:
     console.print(Text("\n".join(map(clean, text[:SHOWN].split("\n")))), soft_wrap=True)
     if len(text) > SHOWN:
         console.print(Text(f"... ({len(text) - SHOWN:,} more characters; --raw prints the record as it came)", "dim"))
+
+
+def _place(record: DeadLetter) -> str:
+    return f"{record.topic}[{record.partition}]@{record.offset}" if record.topic else "posted to the webhook"
 
 
 def _when(ms: int) -> str:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from hyve.errors import HyveError, InputError
 from schemas import DeadLetter, Position
 from streams import deadletters
+from tests.integration.pipeline import Pipeline, until
 from workers import kafka
 from workers.settings import Settings, load
 
@@ -119,17 +121,67 @@ def test_records_go_back_where_they_came_from(settings: Settings) -> None:
     assert request["deadline"] >= began
     with kafka.RangeReader(settings, settings.topic("raw"), 0, int(began) + 600_000, time.monotonic() + 30) as reader:
         (raw,) = reader.read(range(reader.partitions))
-    assert (raw.value, raw.headers) == (EVIL, (("hyve-replayed", b"0:1"),))
+    assert raw.value == EVIL
+    assert dict(raw.headers) == {
+        "hyve-replayed": b"0:1",
+        "hyve-attempts": b"1",
+        "hyve-origin": settings.topic("raw").encode() + b"/2/7",
+    }
 
 
-def test_all_of_a_stage_are_sent_again_at_once(settings: Settings) -> None:
-    assert hyve(settings, "replay", "--all", "--stage", "intake").stdout == b"2 records sent again\n"
+def test_all_means_those_that_were_not_sent_before(settings: Settings) -> None:
+    """A second replay of all must not double what the first one sent; names and --again still send it."""
+    left = b" left: replayed before (--again sends those too) or posted to the webhook\n"
+    of = ("replay", "--all", "--stage", "intake")
+    assert hyve(settings, *of).stdout == b"1 record sent again\n1" + left
+    assert hyve(settings, *of).stdout == b"0 records sent again\n2" + left
+    assert [it.replayed for it in deadletters.find(settings, 1.0)] == [True, True, True]
+    assert b"(replayed) boom" in hyve(settings, "list").stdout
+    assert hyve(settings, *of, "--again").stdout == b"2 records sent again\n"
+    assert hyve(settings, "replay", "0:1").stdout == b"1 record sent again\n"
+
+
+def test_a_record_that_fails_again_counts_its_attempts(make_pipeline: Callable[..., Pipeline]) -> None:
+    """And its telemetry, once it is mended, is told by where it first stood, however often it is sent."""
+    pipeline = make_pipeline("again").start("intake")
+    pipeline.send("raw", None, EVIL)
+    first = until(lambda: deadletters.find(pipeline.settings, 1.0))
+    assert [it.record.attempts for it in first] == [1]
+    for count in (2, 3):
+        assert deadletters.replay_all(pipeline.settings, 1.0) == (1, count - 2)
+        found = until(lambda n=count: len(it := deadletters.find(pipeline.settings, 1.0)) == n and it)
+        assert sorted(it.record.attempts for it in found) == list(range(1, count + 1))
+    good = letter(b'{"service": "cart", "message": "x"}', pipeline.topic("raw"), stage="intake")
+    with kafka.producing(pipeline.settings) as producer:
+        producer.send(pipeline.topic("deadletters"), good.to_bytes(), partition=5)
+    (mended,) = until(lambda: [it for it in deadletters.find(pipeline.settings, 1.0) if it.record == good])
+    for _ in range(2):
+        assert deadletters.replay(pipeline.settings, [mended]) == 1
+    records = until(lambda: len(it := pipeline.records("telemetry")) == 2 and it)
+    assert {dict(record.headers)["hyve-source"] for record in records} == {pipeline.topic("raw").encode() + b"/2/7/0"}
+
+
+def test_what_was_posted_to_the_webhook_is_shown_and_not_replayed(settings: Settings) -> None:
+    posted = letter(b'{"alerts": [7]}', "", stage="webhook", partition=-1, offset=-1)
+    with kafka.producing(settings) as producer:
+        producer.send(settings.topic("deadletters"), posted.to_bytes(), partition=3)
+    assert b"posted to the webhook" in hyve(settings, "show", "3:0").stdout
+    done = hyve(settings, "replay", "3:0")
+    assert done.returncode == 2
+    assert b"`hyve deadletters show 3:0 --raw` prints it" in done.stderr
+    assert hyve(settings, "replay", "--all", "--stage", "webhook").stdout.startswith(b"0 records sent again\n1 left")
+
+
+def test_an_empty_list_names_its_filter(settings: Settings) -> None:
+    said = hyve(settings, "list", "--stage", "nope").stdout
+    assert said == b"no dead letters of stage nope in the last 24 hours\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("0:0", "--all")])
 def test_replay_wants_either_names_or_all(settings: Settings, arguments: tuple[str, ...]) -> None:
     done = hyve(settings, "replay", *arguments)
     assert done.returncode == 2
+    assert (b"not both" in done.stderr) == bool(arguments)
     assert b"--all" in done.stderr
     with pytest.raises(InputError):
         deadletters.get(settings, "0:0:0")
