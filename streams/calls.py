@@ -14,8 +14,8 @@ Rules:
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from hyve.formats import Record
@@ -30,6 +30,10 @@ _TOLD = 20_000
 _CHILDREN = 8
 """Services that wait for one missing parent."""
 
+_SIGNALS = frozenset({"span", "span_link"})
+_CALLING = frozenset({"client", "producer"})
+"""Kinds of spans that another service's span is no parent of: what makes a call runs where it was decided on."""
+
 V = TypeVar("V")
 
 
@@ -41,35 +45,40 @@ class Calls:
         self._services = Halves[tuple[str, bool]](remember)
         self._waiting = Halves[tuple[str, ...]](remember)
 
-    def of(self, item: Record, ms: int) -> Iterator[Outgoing]:
+    def of(self, item: Record, ms: int) -> Sequence[Outgoing]:
         """The call records that a span or a span's link gives; `ms` is its Kafka timestamp."""
-        row = item.row
+        signal, row = item.signal, item.row
+        if signal not in _SIGNALS:
+            return ()
         service = row.get("service")
-        if item.signal not in ("span", "span_link") or type(service) is not str or service == "unknown":
-            return
-        service = sys.intern(service)
-        trace = row.get("trace_id")
-        if item.signal == "span_link":
-            yield from self._child(row.get("linked_trace_id"), row.get("linked_span_id"), service, item.time, ms)
-            return
-        peer = row.get("peer_service")
-        if type(peer) is str and peer:
-            yield from self._call(service, peer, item.time, ms, both=False)
+        if type(service) is not str or service == "unknown":
+            return ()
+        out: list[Outgoing] = []
+        when = item.time, ms
+        if signal == "span_link":
+            self._child(out, _id(row.get("linked_trace_id"), row.get("linked_span_id")), service, when)
+            return out
+        peer, kind, trace = row.get("peer_service"), row.get("kind"), row.get("trace_id")
+        if peer and type(peer) is str:
+            self._call(out, service, peer, when, both=False)
         span = _id(trace, row.get("span_id"))
         if span is None:
-            return
-        serves = row.get("kind") == "server"
-        before = self._services.get(span)
-        self._services.put(span, (service, serves))
+            return out
+        serves = kind == "server"
+        services = self._services
+        before = services.get(span)
+        services.put(span, (service, serves))
         if before is not None and before[1] != serves:  # Zipkin's halves of one call have one id
             pair = (before[0], service) if serves else (service, before[0])
-            yield from self._call(*pair, item.time, ms, both=True)
-        for child in self._waiting.get(span) or ():
-            yield from self._call(service, child, item.time, ms, both=True)
-        yield from self._child(trace, row.get("parent_span_id"), service, item.time, ms)
+            self._call(out, *pair, when, both=True)
+        if children := self._waiting.get(span):
+            for child in children:
+                self._call(out, service, child, when, both=True)
+        if kind not in _CALLING:
+            self._child(out, _id(trace, row.get("parent_span_id")), service, when)
+        return out
 
-    def _child(self, trace: Any, parent: Any, service: str, time: int, ms: int) -> Iterator[Outgoing]:
-        above = _id(trace, parent)
+    def _child(self, out: list[Outgoing], above: int | None, service: str, when: tuple[int, int]) -> None:
         if above is None:
             return
         caller = self._services.get(above)
@@ -78,18 +87,20 @@ class Calls:
             if service not in others:
                 self._waiting.put(above, (*others, service)[-_CHILDREN:])
             caller = self._services.get(above)  # it may have come meanwhile
-        if caller is not None:
-            yield from self._call(caller[0], service, time, ms, both=True)
+        if caller is not None and caller[0] != service:
+            self._call(out, caller[0], service, when, both=True)
 
-    def _call(self, caller: str, callee: str, time: int, ms: int, *, both: bool) -> Iterator[Outgoing]:
-        ends = entity_key(caller), entity_key(callee)
-        told = (*ends, ms // _MINUTE, both)
-        if ends[0] == ends[1] or told in self._told:
+    def _call(self, out: list[Outgoing], caller: str, callee: str, when: tuple[int, int], *, both: bool) -> None:
+        time, ms = when
+        told = caller, callee, ms // _MINUTE, both
+        if told in self._told:
             return
         self._told.add(told)
+        if entity_key(caller) == entity_key(callee):
+            return
         for entity in (callee, caller) if both else (callee,):
             call = TelemetryRecord(signal="call", entity=entity, time=time, row={"caller": caller, "callee": callee})
-            yield Outgoing("telemetry", key_of(entity), call.to_bytes(), None, ms)
+            out.append(Outgoing("telemetry", key_of(entity), call.to_bytes(), None, ms))
 
 
 class Halves(Generic[V]):
@@ -115,6 +126,7 @@ class Halves(Generic[V]):
         self._new[key] = value
 
 
+@lru_cache(maxsize=8192)
 def key_of(entity: str) -> bytes:
     """The Kafka key of what is about `entity`, however it is spelled."""
     return entity_key(entity).encode("utf-8", "replace")
@@ -122,4 +134,4 @@ def key_of(entity: str) -> bytes:
 
 def _id(trace: Any, span: Any) -> int | None:
     """A span's id within its trace; two of them are alike once in a very long while, which would tell one call."""
-    return hash((trace, span)) if type(span) is str and span and (trace is None or type(trace) is str) else None
+    return hash((trace, span)) if span and type(span) is str and (type(trace) is str or trace is None) else None

@@ -85,7 +85,8 @@ class Intake:
                     item = replace(item, time=ms * 1_000_000)
             headers = {SOURCE: f"{source}{len(out)}".encode()}
             out.append(Outgoing("telemetry", key_of(item.entity), wire(item), None, ms, headers))
-            out.extend(self._calls.of(item, ms))
+            if calls := self._calls.of(item, ms):
+                out.extend(calls)
         for why, count in moved.items():
             metrics.EVENT_TIMES.labels(why).inc(count)
         for signal, count in (Counter(item.signal for item in found) or {"none": 1}).items():

@@ -76,6 +76,7 @@ def entity_key(name: str) -> str:
     return without_replica(in_cluster(plain)) or name
 
 
+@lru_cache(maxsize=8192)
 def in_cluster(address: str) -> str:
     """The service that an address of Kubernetes' own DNS names; any other address as it is."""
     if ".svc" not in address:

@@ -74,6 +74,8 @@ _TEMPORALITY: dict[Any, str] = {
     **{code: name for i, name in enumerate(TEMPORALITIES) for code in (i, str(i))},
     **{f"AGGREGATION_TEMPORALITY_{name.upper()}": name for name in TEMPORALITIES},
 }
+_EXACT = 1 << 53
+"""Integers up to this one are doubles."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
 _SNAKE = {
@@ -446,7 +448,9 @@ def not_finite(value: float) -> str:
 
 def rounded(value: int | None) -> Row:
     """The text of an integer that no double holds."""
-    return {"value_text": str(value)} if value is not None and int(float(value)) != value else {}
+    if value is None or -_EXACT <= value <= _EXACT or int(float(value)) == value:
+        return {}
+    return {"value_text": str(value)}
 
 
 def _integers(value: Any) -> list[int | None]:

@@ -180,9 +180,14 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
     about = {**more, **_aggregation(held, kind)}
     for point in held.data_points:
         value = count = total = least = most = None
+        details: Row = {}
         if kind in ("gauge", "sum"):
             chosen = point.WhichOneof("value")
-            value = None if chosen is None else number(getattr(point, chosen))
+            if chosen == "as_int":
+                value, details = float(point.as_int), rounded(point.as_int)
+            elif chosen:
+                value = number(point.as_double)
+                details = {"value_text": not_finite(point.as_double)} if value is None else {}
         else:
             count = _count(point.count)
             if kind == "summary":
@@ -207,7 +212,7 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
         )
         quantiles = point.quantile_values if kind == "summary" else ()
         found = [(number(entry.quantile), number(entry.value)) for entry in quantiles]
-        add_point(out, row, found, {**about, **_details(point, kind)})
+        add_point(out, row, found, {**about, **(details or _buckets(point, kind))})
 
 
 def _aggregation(held: Any, kind: str) -> Row:
@@ -216,17 +221,11 @@ def _aggregation(held: Any, kind: str) -> Row:
     return {**more, "monotonic": held.is_monotonic} if kind == "sum" else more
 
 
-def _details(point: Any, kind: str) -> Row:
-    if kind in ("gauge", "sum"):
-        chosen = point.WhichOneof("value")
-        if chosen == "as_int":
-            return rounded(point.as_int)
-        text_ = not_finite(point.as_double) if chosen else ""
-        return {"value_text": text_} if text_ else {}
+def _buckets(point: Any, kind: str) -> Row:
     if kind == "histogram":
         bounds = [number(bound) for bound in point.explicit_bounds]
         return bucket_keys("bucket", _counts(point.bucket_counts), bounds=bounds)
-    if kind == "summary":
+    if kind != "exponential_histogram":
         return {}
     return {
         "scale": point.scale,

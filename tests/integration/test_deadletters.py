@@ -141,8 +141,11 @@ def test_all_means_those_that_were_not_sent_before(settings: Settings) -> None:
     assert hyve(settings, "replay", "0:1").stdout == b"1 record sent again\n"
 
 
-def test_a_record_that_fails_again_counts_its_attempts(make_pipeline: Callable[..., Pipeline]) -> None:
+def test_a_record_that_fails_again_counts_its_attempts(
+    make_pipeline: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And its telemetry, once it is mended, is told by where it first stood, however often it is sent."""
+    monkeypatch.setattr(deadletters, "_IDLE_SECONDS", 1.0)
     pipeline = make_pipeline("again").start("intake")
     pipeline.send("raw", None, EVIL)
     first = until(lambda: deadletters.find(pipeline.settings, 1.0))

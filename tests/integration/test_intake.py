@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from schemas import DiagnosisRequest
+import httpx
+
+from schemas import DeadLetter, DiagnosisRequest
 from tests.integration.pipeline import Pipeline, until
 from workers import kafka
 
@@ -134,3 +137,20 @@ def test_a_request_holds_who_calls_and_who_is_called_however_spans_tell_it(
         assert {line["entity"] for line in lines} == {f"{letter}front", f"{letter}cart", f"{letter}pay"}, letter
         assert request.focus == (f"{letter}cart",)
         assert request.notes == ()
+
+
+def test_port_0_is_a_free_one_that_the_worker_tells(make_pipeline: Callable[..., Pipeline]) -> None:
+    pipeline = make_pipeline("port0", HYVE_HTTP_PORT="0").start("intake")
+    (address,) = until(lambda: re.findall(r"alerts to (http://127\.0\.0\.1:[1-9]\d*/alerts)", pipeline.logs()))
+    until(lambda: answers(address), 60)
+    refused = httpx.post(address, json={"version": "4", "alerts": [{"labels": {}}]}, timeout=20)
+    assert refused.status_code == 400
+    (letter,) = until(lambda: pipeline.records("deadletters"))
+    assert DeadLetter.from_bytes(letter.value).stage == "webhook"
+
+
+def answers(address: str) -> bool:
+    try:
+        return httpx.get(address, timeout=5).status_code > 0
+    except httpx.TransportError:
+        return False
