@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from hyve.formats import Record
-from hyve.formats.entities import entity_key
+from hyve.formats.entities import entity_key, peer_names
 from schemas import TelemetryRecord
 from streams.app import Outgoing
 from streams.recent import Recent
@@ -60,7 +60,8 @@ class Calls:
             return out
         peer, kind, trace = row.get("peer_service"), row.get("kind"), row.get("trace_id")
         if peer and type(peer) is str:
-            self._call(out, service, peer, when, both=False)
+            for callee in peer_names(peer):
+                self._call(out, service, callee, when, both=False)
         span = _id(trace, row.get("span_id"))
         if span is None:
             return out

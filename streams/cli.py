@@ -99,12 +99,12 @@ def topics_create(json_: Json = False) -> None:
 
     loaded = settings.load()
     made = kafka.create_topics(loaded)
-    kafka.check_raw(loaded)
     if json_:
         typer.echo(json.dumps({name: "created" if new else "exists" for name, new in sorted(made.items())}))
-        return
-    for name, new in sorted(made.items()):
-        typer.echo(f"{name:<24} {'created' if new else 'exists'}")
+    else:
+        for name, new in sorted(made.items()):
+            typer.echo(f"{name:<24} {'created' if new else 'exists'}")
+    kafka.check_raw(loaded)
 
 
 @topics_app.command("list")

@@ -27,7 +27,7 @@ from typing import Any
 
 from hyve.errors import HyveError
 from hyve.formats import relations
-from hyve.formats.entities import entity_key
+from hyve.formats.entities import entity_key, peer_names
 from hyve.formats.scalars import rfc3339_ns
 from schemas import Alert, DiagnosisRequest, Payload
 from streams import metrics
@@ -82,10 +82,11 @@ class Graph:
         except (ValueError, KeyError, TypeError, RecursionError):
             return
         if isinstance(caller, str) and isinstance(callee, str):
-            caller, callee = entity_key(caller), entity_key(callee)
-            if caller != callee:
-                self._callees[caller].add(callee)
-                self._callers[callee].add(caller)
+            caller = entity_key(caller)
+            for called in map(entity_key, peer_names(callee)):
+                if caller != called:
+                    self._callees[caller].add(called)
+                    self._callers[called].add(caller)
 
     def around(self, entities: Collection[str]) -> set[str]:
         """The keys of the entities, of all that they call through any number of steps, and of their direct callers."""

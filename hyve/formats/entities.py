@@ -20,6 +20,7 @@ from typing import Any
 _REPLICA = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})-[a-z0-9]{5}\Z")
 _RANDOM = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,4})\Z")
 _CLUSTER = re.compile(r"(?:\A|\.)(?P<service>[a-z0-9-]{1,63})\.[a-z0-9-]{1,63}\.svc(?:\.[a-z0-9.-]{1,100})?\Z")
+_SHORT = re.compile(r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)\.[a-z][a-z0-9-]{0,62}(?::\d{1,5})?\Z")
 _NAMESPACED = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/([a-z0-9][a-z0-9._-]{0,200})\Z")
 _PORT = re.compile(r"(?<=[^:]):\d{1,5}\Z")
 _AUTHORITY = re.compile(
@@ -83,6 +84,14 @@ def in_cluster(address: str) -> str:
         return address
     match = _CLUSTER.search(address.lower().rstrip("."))
     return match["service"] if match else address
+
+
+@lru_cache(maxsize=8192)
+def peer_names(peer: str) -> tuple[str, ...]:
+    """What a peer may be called: itself, and of `pay.prod`, how Kubernetes' pods may write the service of another
+    namespace, `pay` too. That `example.com` may be one's own `example` costs little: only who is there is found."""
+    match = _SHORT.match(peer)
+    return (peer, match[1]) if match else (peer,)
 
 
 def host_in(url: str) -> str | None:

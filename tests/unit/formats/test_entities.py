@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyve.formats.entities import entity_key, host_in, in_cluster, service_of
+from hyve.formats.entities import entity_key, host_in, in_cluster, peer_names, service_of
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,13 @@ def test_any_text_has_a_key_that_is_never_empty_without_need(name: str) -> None:
 )
 def test_labels_name_a_workload(labels: dict[str, str], service: str) -> None:
     assert service_of(labels) == service
+
+
+def test_a_peer_of_another_namespace_may_be_called_by_its_name_alone() -> None:
+    assert peer_names("pay.prod") == ("pay.prod", "pay")
+    assert peer_names("pay.prod:8080") == ("pay.prod:8080", "pay")
+    for other in ("pay", "10.0.0.3", "10.0", "api.example.com", "pay.", ".prod", ""):
+        assert peer_names(other) == (other,)
 
 
 def test_addresses_and_urls_name_a_host() -> None:

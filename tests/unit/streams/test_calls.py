@@ -76,6 +76,11 @@ def test_a_peer_that_is_named_is_told_once_a_minute_to_it_alone() -> None:
     assert len(told(later, calls=calls)) == 1
 
 
+def test_a_peer_of_another_namespace_is_told_under_both_names() -> None:
+    found = told(span("cart", "a1", None, "client", peer_service="pay.prod"))
+    assert found == [("pay.prod", "cart", "pay.prod"), ("pay", "cart", "pay")]
+
+
 def test_both_halves_of_one_span_are_a_call() -> None:
     client, server = span("front", "a1", None, "client"), span("cart", "a1", None, "server")
     for pair in ((client, server), (server, client)):

@@ -54,6 +54,8 @@ def test_names_of_one_service_are_one_neighbour() -> None:
     graph.learn(record("span", service="front", peer_service="Cart"))
     graph.learn(record("span", service="cart-7d9f8b6c5d-x2x4z", peer_service="pay.prod.svc.cluster.local"))
     assert graph.around(["prod/cart"]) == {"front", "cart", "pay"}
+    graph.learn(record("span", service="pay", peer_service="bank.finance"))
+    assert graph.around(["cart"]) == {"front", "cart", "pay", "bank.finance", "bank"}
 
 
 def test_calls_that_the_intake_noted_count_and_rubbish_does_not() -> None:

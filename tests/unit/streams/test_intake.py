@@ -561,3 +561,16 @@ def test_peers_are_services_whatever_form_their_address_has() -> None:
         span["attributes"] = [{"key": key, "value": {"stringValue": value}}]
         own, call = Intake().normalise(incoming(json.dumps(body).encode()))
         assert (own.key, call.key) == (b"orders", b"pay"), key
+
+
+def test_vectors_and_fluent_bits_records_of_a_pod_go_under_one_key() -> None:
+    pod = {"pod_name": "web-5d9f7c6b5d-x2x4z", "container_name": "c"}
+    fluent = {"@timestamp": 1_700_000_001.5, "log": "x", "stream": "stderr"}
+    vector = {"timestamp": "2023-11-14T22:13:21Z", "message": "x", "source_type": "kubernetes_logs", "stream": "stderr"}
+    for labels, entity in (
+        ({"app": "cart"}, "cart"),
+        ({"app.kubernetes.io/name": "cart", "app": "x"}, "cart"),
+        ({}, "web"),
+    ):
+        assert one({**fluent, "kubernetes": {**pod, "labels": labels}})[1] == entity
+        assert one({**vector, "kubernetes": {**pod, "pod_labels": labels}})[1] == entity
