@@ -80,9 +80,10 @@ class Intake:
                 item = replace(item, entity=name, row=row)
             ms, why = self._stamp(item.time // 1_000_000, arrived)
             if why:
-                moved[why] += 1
                 if why == "missing":
                     item = replace(item, time=ms * 1_000_000)
+                    why = "ahead" if _beyond(item.row) else why
+                moved[why] += 1
             headers = {SOURCE: f"{source}{len(out)}".encode()}
             out.append(Outgoing("telemetry", key_of(item.entity), wire(item), None, ms, headers))
             if calls := self._calls.of(item, ms):
@@ -215,6 +216,17 @@ def _cloud_event(event: dict[str, Any], body: bytes, kind: str, form: str) -> li
         except UnicodeDecodeError:
             event["data_base64"] = b64encode(body).decode("ascii")
     return _json([event])
+
+
+def _beyond(row: dict[str, Any]) -> bool:
+    """Whether a row without a time says one that epoch nanoseconds can't hold, such as the year 9999."""
+    own = row.get("attributes")
+    values = (holder.get(key) for holder in (row, own if type(own) is dict else {}) for key in _TIMES)
+    return any(type(value) is str and _FAR.match(value) is not None for value in values)
+
+
+_TIMES = ("time", "timestamp", "@timestamp", "ts", "@t")
+_FAR = re.compile(r"(?:22[7-9]|2[3-9]\d|[3-9]\d\d)\d-\d\d")
 
 
 def wire(record: Record) -> bytes:

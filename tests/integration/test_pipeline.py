@@ -86,11 +86,14 @@ def test_the_webhook_refuses_rubbish_with_a_reason(pipeline: Pipeline) -> None:
     answer = pipeline.webhook(b"{")
     assert answer.status_code == 400
     assert "not JSON" in answer.json()["error"]
-    assert pipeline.webhook({"version": "4", "alerts": [{"status": "on"}]}).json() == {
-        "error": 'alerts[0].status: must be "firing" or "resolved", not \'on\''
-    }
-    assert pipeline.webhook(b"x" * (3 << 20)).status_code == 413
+    bad = {"version": "4", "alerts": [{"status": "on"}]}
+    said = 'alerts[0].status: must be "firing" or "resolved", not \'on\''
+    assert pipeline.webhook(bad).json() == {"error": said, "refused": 1}
+    large = pipeline.webhook(b"x" * (33 << 20))
+    assert (large.status_code, "HYVE_WEBHOOK_BYTES" in large.json()["error"]) == (413, True)
     assert len(pipeline.records("alerts")) == before
+    kept = [letter for letter in letters(pipeline) if letter.stage == "webhook"]
+    assert sorted(base64.b64decode(letter.value) for letter in kept) == sorted([b"{", json.dumps(bad).encode()])
 
 
 def test_a_request_that_is_delivered_twice_has_one_result(pipeline: Pipeline) -> None:

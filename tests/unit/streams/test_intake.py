@@ -574,3 +574,12 @@ def test_vectors_and_fluent_bits_records_of_a_pod_go_under_one_key() -> None:
     ):
         assert one({**fluent, "kubernetes": {**pod, "labels": labels}})[1] == entity
         assert one({**vector, "kubernetes": {**pod, "pod_labels": labels}})[1] == entity
+
+
+@pytest.mark.parametrize("rest", [{"level": "info", "msg": "x"}, {"a": 1}])
+@pytest.mark.parametrize(("time", "why"), [("9999-12-31T23:59:59Z", "ahead"), ("soon", "missing")])
+def test_a_time_beyond_all_clocks_is_ahead(rest: dict[str, Any], time: str, why: str) -> None:
+    before = moved(why)
+    signal, _, seconds, row = one({"@timestamp": time, **rest})
+    assert (seconds, moved(why)) == (1_700_000_009, before + 1)
+    assert (row if signal == "event" else row["attributes"])["@timestamp"] == time
