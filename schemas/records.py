@@ -86,7 +86,8 @@ class Record(_Part):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "the record"
         told = "" if version == cls.contract() else f" (it is of version {version})"
-        return f"not a {cls.__name__}: {where}: {first['msg']}{told}"
+        article = "an" if cls.__name__.startswith("A") else "a"
+        return f"not {article} {cls.__name__}: {where}: {first['msg']}{told}"
 
 
 def _clean(value: Any) -> Any:

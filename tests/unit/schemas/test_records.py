@@ -97,7 +97,7 @@ def test_fields_of_a_newer_writer_survive_reading_and_writing() -> None:
 
 
 def test_a_bad_record_names_the_field() -> None:
-    with pytest.raises(ValueError, match="not a Alert: starts_at: Field required"):
+    with pytest.raises(ValueError, match="not an Alert: starts_at: Field required"):
         Alert.from_bytes(b'{"fingerprint": "f", "status": "firing"}')
     with pytest.raises(ValueError, match="StoreCommand: hop"):
         StoreCommand.from_bytes(
