@@ -12,7 +12,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hyve
@@ -204,7 +204,7 @@ def test_lists_that_begin_with_something_else() -> None:
             check(text, look=stored)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
 @given(st.lists(values | records, min_size=20, max_size=30), st.integers(0, 2))
 def test_any_list(items: list[Any], place: int) -> None:
     """The items are values of any type."""

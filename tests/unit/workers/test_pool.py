@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -24,8 +25,10 @@ from workers.pool import RecordUnusable, StoreDied, StoreMissing, StoreOverran, 
 POSITION = Position(topic="hyve.requests", partition=0, offset=0)
 
 
-def raw(request_id: str, rows: int = 40) -> bytes:
-    lines = [json.dumps({"n": i, "service": f"s{i % 3}", "note": "x" * 20}) for i in range(rows)]
+def raw(request_id: str, rows: int = 40, unlike: bool = False) -> bytes:
+    """A request; the notes of its rows are all `unlike` each other, or the same."""
+    notes = (hashlib.sha256(f"{request_id}{i}".encode()).hexdigest() if unlike else "x" * 20 for i in range(rows))
+    lines = [json.dumps({"n": i, "service": f"s{i % 3}", "note": note}) for i, note in enumerate(notes)]
     request = DiagnosisRequest(
         request_id=request_id,
         question="how many rows?",
@@ -280,13 +283,13 @@ async def test_the_answer_of_a_call_that_was_given_up_is_nobody_elses(pool: Stor
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says what a process's data takes")
 async def test_stores_that_fill_half_of_the_memory_give_way_to_a_new_one() -> None:
-    pool = StorePool(size=1, stores=4, memory=256 << 20)
+    pool = StorePool(size=1, stores=100, memory=192 << 20)
     try:
-        await pool.prepare("large", raw("large", 200_000), 120)
-        await pool.prepare("r1", raw("r1"), 60)
-        await pool.prepare("r2", raw("r2"), 60)
-        assert await pool.drop("large") is False
-        assert await pool.drop("r2") is True
+        for number in range(12):  # some 10 MB each, which can't be compressed
+            await pool.prepare(f"r{number}", raw(f"r{number}", 100_000, unlike=True), 120)
+        assert await pool.drop("r0") is False
+        assert await pool.drop("r11") is True
+        assert 1 < pool.held < 11
     finally:
         pool.close()
 
