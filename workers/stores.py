@@ -10,6 +10,8 @@ Rules:
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -185,8 +187,18 @@ def _data_bytes() -> int:
 def _make_room() -> None:
     """Closes the oldest stores: there is room for one more, and for what building it takes."""
     stores = _CHILD.stores
-    while stores and (len(stores) >= _CHILD.cap or (_CHILD.most and _data_bytes() > _CHILD.most - _CHILD.memory // 2)):
+    while len(stores) >= _CHILD.cap:
         drop(next(iter(stores)))
+    while stores and _CHILD.most and _data_bytes() > _CHILD.most - _CHILD.memory // 2:
+        drop(next(iter(stores)))
+        gc.collect()
+        _trim()
+
+
+def _trim() -> None:
+    """Gives what was freed back to the system, where the C library can: else it would look as if it were held."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _warm() -> None:

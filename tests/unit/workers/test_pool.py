@@ -283,13 +283,13 @@ async def test_the_answer_of_a_call_that_was_given_up_is_nobody_elses(pool: Stor
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says what a process's data takes")
 async def test_stores_that_fill_half_of_the_memory_give_way_to_a_new_one() -> None:
-    pool = StorePool(size=1, stores=100, memory=192 << 20)
+    pool = StorePool(size=1, stores=100, memory=128 << 20)
     try:
-        for number in range(12):  # some 10 MB each, which can't be compressed
-            await pool.prepare(f"r{number}", raw(f"r{number}", 100_000, unlike=True), 120)
+        for number in range(16):  # some 6 MB each, which can't be compressed
+            await pool.prepare(f"r{number}", raw(f"r{number}", 30_000, unlike=True), 120)
         assert await pool.drop("r0") is False
-        assert await pool.drop("r11") is True
-        assert 1 < pool.held < 11
+        assert await pool.drop("r15") is True
+        assert 1 < pool.held < 15
     finally:
         pool.close()
 
