@@ -27,6 +27,7 @@ from typing import Any
 from hyve import functions, guard
 from hyve.diagnosis import Evidence
 from hyve.errors import SqlError
+from hyve.masked import spelled
 from hyve.provenance import depends, given, nodes
 from hyve.sql import Limits, QueryResult
 from hyve.store import Datastore, quote
@@ -144,7 +145,7 @@ class Resolver:
 
     def _tree(self, statement: str) -> dict[str, Any]:
         """The tree of a statement that reads values of the tables."""
-        tree = guard.tree(statement)
+        tree = guard.tree(spelled(self._store, statement))
         if not any(name in self._tables for name in _tables(tree)):
             raise SqlError("it reads none of the tables")
         if any(node.get("type") == "SHOW_REF" for node in nodes(tree)):

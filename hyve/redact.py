@@ -11,7 +11,8 @@ Rules:
   none: telemetry is full of ids.
 - One secret has one placeholder in a request, wherever it stands: without its name too, unless it is a plain word or a
   short number. Text that looks like a placeholder is masked itself, so `unmask(mask(text)) == text` for every text.
-- A model's SQL is unmasked within its quotes. An answer is unmasked but for the kinds that `keep` names.
+- A model's SQL is unmasked within its quotes, and where it has none. An answer is unmasked but for the kinds that
+  `keep` names.
 - Time is linear in the text: patterns begin at a word's start or a fixed text, and repeat within bounds.
 """
 
@@ -23,35 +24,57 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from hyve.errors import InputError
+from hyve.placeholders import each, in_sql, in_text
 from hyve.secretfields import (
-    ALL,
-    EMPTY,
     KEPT,
     KUBERNETES,
     LISTED,
-    NAMES,
     SECRET,
     Span,
     apart,
     csv_secrets,
-    held,
-    inner_label,
     json_field,
     json_secrets,
-    keeps,
-    label_of,
-    prose,
-    refers,
     yaml_field,
     yaml_secrets,
 )
-from hyve.secretforms import ASKED, ASSIGNED, BELOW, HINTS, LABELS, OPENED, PAIRED, PLACEHOLDER
+from hyve.secretforms import (
+    ASKED,
+    ASSIGNED,
+    BELOW,
+    DIGEST,
+    DSN,
+    HINTS,
+    LABELS,
+    LIKELY,
+    OPENED,
+    PAIRED,
+    PLACEHOLDER,
+)
+from hyve.secretnames import (
+    ALL,
+    EMPTY,
+    NAMES,
+    PAIR,
+    VALUE,
+    WAYS,
+    below,
+    connects,
+    held,
+    inner_label,
+    keeps,
+    label_of,
+    likely,
+    may_keep,
+    prose,
+    refers,
+)
 from hyve.strictjson import Pairs
 from hyve.templates import MASK
 
@@ -63,17 +86,22 @@ _IP = re.compile(
     r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)|(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?![\w:])"
 )
 _RUN = re.compile(MASK)
-_CRUMB = re.compile(r"=([^;,\s]{8,})(?=[;,\s]|\Z)")
+_CRUMB = re.compile(
+    r"(?:\A|[;,\s])(?!(?:path|domain|expires|max-age|samesite|version|priority)=)[^=;,\s]{1,200}=([^;,\s]{6,})(?=[;,\s]|\Z)",
+    re.IGNORECASE,
+)
+"""What a cookie keeps, not where and how long it does."""
 _NO_NAME = re.compile(r"[^\w.-]")
-_FEW = 8
-_SHORT, _LONG, _LONGEST = 4, 8, 4_000
+_FEW, _SHORT, _LONG, _LONGEST = 8, 4, 8, 4_000
+_DIGESTS = ("Digest ", "digest ", "DIGEST ")
+"""Parameters follow, of which one is a secret."""
 _PIECED = 500
 _PIECE = 6
-"""Pieces of a secret with a digit, as templates of log lines take them apart, are masked from this length on."""
+"""Pieces of a secret with a digit, as templates of log lines take them apart, and what is left there of the secret, are
+masked from this length on."""
 _PLAIN = frozenset({int, float, bool, type(None)})
 """Types of values that keep no secret where no name says so."""
 _CLIENT = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w-]{0,12}")
-_SQL_PARTS = re.compile(rf"'(?:[^']|'')*+'|\"(?:[^\"]|\"\")*+\"|{PLACEHOLDER.pattern}", re.IGNORECASE)
 
 
 def _before(text: str, place: int) -> str:
@@ -84,6 +112,24 @@ def _before(text: str, place: int) -> str:
 def _in_word(text: str, place: int) -> bool:
     """Whether a word goes on across a place."""
     return 0 < place < len(text) and all(char.isalnum() or char == "_" for char in text[place - 1 : place + 1])
+
+
+def _likely(name: str, value: Any) -> str:
+    return likely(name, value) if isinstance(value, str) else ""
+
+
+def _before_or_behind(text: str, match: re.Match[str], last: int) -> Span | None:
+    """A secret that what stands before the match tells, or that stands there; no farther back than `last`."""
+    place = match.start()
+    line = text[max(last, place - 400) : place]
+    if match.re is LIKELY:
+        value = match["value"].rstrip(")]}")
+        said = likely(re.split(r"[.-]", _before(text, place) + match[0][:4])[-1], value)
+        return Span(match.start("value"), match.start("value") + len(value), said) if said else None
+    if match.re is DIGEST:
+        return Span(*match.span(2), "token") if "digest" in re.split(r"[\r\n]", line)[-1].lower() else None
+    _, colon, password = re.split(r"[\s\"'\\<>]", line)[-1].partition(":")
+    return Span(place - len(password), place, "password") if colon and keeps("password", password) else None
 
 
 class Redactor:
@@ -110,7 +156,7 @@ class Redactor:
         if len(texts) > _FEW and not self._may_hold("\n".join(texts)):
             return list(texts)
         told = [self._exact.get(text) or self._mask_told(text) for text in texts]
-        return list(map(self._mask_known, told))
+        return list(map(self.mask_known, told))
 
     def _mask_told(self, text: str) -> str:
         """Masks what its form, a name before it, or its place in a document tells to be a secret."""
@@ -145,10 +191,15 @@ class Redactor:
                 fields += found
                 continue
             if pattern is PAIRED:
-                if (said := label_of(match["name"])) and keeps(said, match[2]):
+                if (said := label_of(match["name"]) or likely(match["name"], match[2])) and keeps(said, match[2]):
                     fields.append(Span(*match.span(2), said))
                 continue
-            span = self._assigned(text, match) if pattern is ASSIGNED else self._formed(label, match)
+            if pattern is ASSIGNED:
+                span = self._assigned(text, match)
+            elif pattern in (LIKELY, DSN, DIGEST):
+                span = _before_or_behind(text, match, last)
+            else:
+                span = self._formed(label, match)
             if span is not None:
                 spans.append(span)
                 last = span.end
@@ -194,7 +245,7 @@ class Redactor:
             end = start + len(value)  # a bare value after a quoted name is one of JSON
         if match["option"] is not None and not name.startswith("--" if match["option"].isspace() else "-"):
             return None
-        if refers(name) or not keeps(label, value, name):
+        if refers(name) or not keeps(label, value, name) or text.startswith(_DIGESTS, max(0, start - 7)):
             return None
         if group == "bare" and not match["quote"] and match["sign"] != "=" and prose(text, value, end):
             return None
@@ -230,8 +281,8 @@ class Redactor:
     def _escape(self, text: str) -> str:
         return PLACEHOLDER.sub(lambda match: self._of("literal", match[0]), text) if "<" in text else text
 
-    def _mask_known(self, text: str) -> str:
-        """Masks what is known to be a secret from elsewhere."""
+    def mask_known(self, text: str) -> str:
+        """Masks what is known to be a secret from elsewhere, in a text that was masked before."""
         if not self._everywhere:
             return text
         if self._automaton is None:
@@ -266,14 +317,18 @@ class Redactor:
         if not holds and _PLAIN.issuperset(map(type, values)):
             return values
         texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
-        shown = [self._masked(text, name, holds) for text in texts] if holds else self.mask_all(texts)
+        apart = holds or may_keep(name)
+        shown = [self._masked(text, name, holds) for text in texts] if apart else self.mask_all(texts)
         known = dict(zip(texts, shown, strict=True))
         return [known[value] if isinstance(value, str) else self._masked(value, name, holds) for value in values]
 
     def _masked(self, value: Any, name: str, holds: str) -> Any:
         """A value in a field that `holds` a secret, ways to log in, items of a SecretList, or nothing of the kind."""
         if isinstance(value, str):
-            if holds in ("", "auth", SECRET):
+            said = likely(name, value) if not holds and "secrets" in self.kinds else ""
+            if said:
+                return self._of(said, value)
+            if holds in ("", *WAYS, SECRET) or self._connects(name, value):
                 return self.mask(value)
             label = "password" if holds == ALL else holds
             if (
@@ -303,26 +358,26 @@ class Redactor:
             yield from ((key, inner, "") for key, inner in fields)
             return
         named = {str(key): inner for key, inner in fields}
-        pair = named.get("key", named.get("name"))
-        pair = label_of(pair) if isinstance(pair, str) else ""
+        called = next((inner for key, inner in fields if str(key).lower() in PAIR and isinstance(inner, str)), "")
+        pair = label_of(called)
         for key, inner in fields:
             key_ = str(key)
             if holds == ALL or (SECRET in (named.get("kind"), holds) and key_ in KEPT):
                 yield key, inner, ALL
             elif named.get("kind") == LISTED and key_ == "items":
                 yield key, inner, SECRET
-            elif pair and key_.startswith("value"):
-                yield key, inner, pair
+            elif key_.lower().startswith(VALUE) and (said := pair or _likely(called, inner)):
+                yield key, inner, said
             else:
                 nested = isinstance(inner, Mapping | Pairs | list | tuple)
-                yield key, inner, (held(key_) if nested else "") or inner_label(key_, "" if holds == SECRET else holds)
+                yield key, inner, (below if nested else inner_label)(key_, "" if holds == SECRET else holds)
 
     def _listed(self, values: Sequence[Any], name: str, holds: str) -> Iterator[Any]:
         """The values of a list, which may be the arguments of a command."""
         before: Any = None
         client = False
         for value in values:
-            said = holds
+            said = below("", holds)
             if isinstance(value, str) and not holds and "secrets" in self.kinds:
                 if isinstance(before, str) and before.startswith("-") and not value.startswith("-"):
                     said = label_of(before.lstrip("-"))
@@ -344,7 +399,7 @@ class Redactor:
         for start, end, label in json_field(text, 0, 0, '"', name)[0]:
             parts += self._escape(text[last:start]), self._of(label, text[start:end])
             last = end
-        return self._mask_known("".join([*parts, self._escape(text[last:])]))
+        return self.mask_known("".join([*parts, self._escape(text[last:])]))
 
     def label(self, name: str) -> str:
         """What the values of a field or column of this name are, "" where they are no secrets."""
@@ -356,37 +411,34 @@ class Redactor:
 
     def unmask_value(self, value: Any, *, keep: bool = False) -> Any:
         """`unmask` of all texts in a value of JSON or a frozen dataclass."""
-        if isinstance(value, str):
-            return self.unmask(value, keep=keep)
-        if isinstance(value, Mapping):
-            return {
-                self.unmask_value(key, keep=keep): self.unmask_value(inner, keep=keep) for key, inner in value.items()
-            }
-        if isinstance(value, list | tuple):
-            return type(value)(self.unmask_value(inner, keep=keep) for inner in value)
-        if is_dataclass(value) and not isinstance(value, type):
-            changed = {
-                field.name: self.unmask_value(getattr(value, field.name), keep=keep)
-                for field in fields(value)
-                if field.init
-            }
-            return replace(value, **changed)
-        return value
+        return each(value, partial(self.unmask, keep=keep))
 
-    def unmask_sql(self, statement: str) -> str:
-        """A model's statement with the secrets back: quotes in them doubled, and where no quotes are, put around."""
-        if "<" not in statement:
-            return statement
+    def answer(self, value: Any, names: Mapping[str, str]) -> Any:
+        """A value as an answer may show it: `names` spelled out (shown one, in lower case -> true one), the secrets
+        back, and those that stay masked are so even where the answer has them in clear."""
+        told = {shown: true for shown, true in names.items() if not PLACEHOLDER.search(self.unmask(shown, keep=True))}
+        return each(value, lambda text: self._answered(in_text(text, told)))
 
-        def literal(match: re.Match[str]) -> str:
-            text = match[0]
-            quote = text[0]
-            if quote in "'\"":
-                inner = PLACEHOLDER.sub(lambda found: self._back(found).replace(quote, quote * 2), text[1:-1])
-                return f"{quote}{inner}{quote}"
-            return "'" + self._back(match).replace("'", "''") + "'" if self._knows(text) else text
+    def _answered(self, text: str) -> str:
+        if not self.keep:
+            return self.unmask(text)
+        parts: list[str] = []
+        last = 0
+        for match in (*PLACEHOLDER.finditer(text), None):
+            parts.append(self.unmask(self.mask(text[last : match.start() if match else len(text)]), keep=True))
+            if match:
+                parts.append(self._back(match, keep=True))
+                last = match.end()
+        return "".join(parts)
 
-        return _SQL_PARTS.sub(literal, statement)
+    def unmask_sql(self, statement: str, names: Mapping[str, str] | None = None, *, keep: bool = False) -> str:
+        """A model's statement with the secrets back: quotes in them doubled, and where no quotes are, put around. With
+        `keep`, as an answer may show it. `names` (in lower case) are spelled as given, with quotes or without."""
+        return in_sql(statement, names or {}, lambda match: self._back(match, keep), self._knows)
+
+    def masked_sql(self, statement: str, names: Mapping[str, str]) -> str:
+        """A model's statement for a store whose values are masked: placeholders stay, in quotes."""
+        return in_sql(statement, names, lambda match: match[0].lower(), self._knows)
 
     @property
     def found(self) -> int:
@@ -403,9 +455,13 @@ class Redactor:
                 self._remember(label, secret, placeholder)
         return placeholder
 
+    def _connects(self, name: str, value: str) -> bool:
+        """Whether a value tells how to connect, and by their names which parts of it are secrets."""
+        return connects(name) and bool(self._told(value))
+
     def learn(self, label: str, secret: str, name: str = "") -> None:
         """Has the value of a secret field masked where it stands alone, too."""
-        if keeps(label, secret, name):
+        if keeps(label, secret, name) and not self._connects(name, secret):
             self._exact.setdefault(secret, self._of(label, secret))
 
     def _remember(self, label: str, secret: str, placeholder: str) -> None:
@@ -418,7 +474,11 @@ class Redactor:
         self._automaton = None
         for value in _CRUMB.findall(secret) if label == "cookie" else ():
             self._of(label, value)
-        for piece in _RUN.findall(secret) if len(secret) <= _PIECED else ():
+        if "=" in secret and ";" in secret:
+            return  # what else it says is no secret by itself
+        if len(secret) > _PIECED:
+            return
+        for piece in (*_RUN.findall(secret), _RUN.sub("#", secret)):
             if len(piece) >= _PIECE and piece not in self._placeholders and not piece.isdigit():
                 self._of(label, piece)
 

@@ -1,11 +1,8 @@
-"""Which fields keep secrets, and where their values stand in a text: JSON, YAML, CSV, Kubernetes Secrets.
+"""Where the values of fields that keep secrets stand in a text: JSON, YAML, CSV, Kubernetes Secrets.
 
 Rules:
-- A name tells what its values are (`label_of`); names of references, of pages and of counts tell nothing.
-- A field that keeps secrets may hold an object or a list: all values in it are secrets but those of fields that name,
-  place or count something (`inner_label`). All values under `data` and `stringData` of a Kubernetes Secret are, and of
-  the items of a SecretList, which don't say their kind.
-- A status is no secret ("expired"), nor is prose after a colon in free text ("token: connection refused").
+- Their names tell which fields do (`hyve.secretnames`). All values under `data` and `stringData` of a Kubernetes Secret
+  are secrets, and of the items of a SecretList, which don't say their kind.
 - Spans never overlap and come in the text's order. All is linear in the text; broken syntax ends what it stands in.
 """
 
@@ -17,102 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-NAMES: Final = {
-    "password": r"(?:.*[^a-z])?(?:pass(?:word|wd|phrase|code)?s?|pwd|secrets?|client_?secret|connection_?string"
-    r"|credentials?|otp(?:_?code)?|auth[^a-z](?:basic|bearer|digest))|pin",
-    "key": r"(?:.*[^a-z])?(?:(?:api|access|secret|private|auth|account|shared_?access|encryption|signing|master"
-    r"|storage|licen[sc]e)[_.-]?keys?|secret_?key_?base)",
-    "token": r"(?:.*[^a-z])?(?:(?:access|refresh|auth|bearer|session|csrf|id)?token|jwt|sig|authorization|bearer"
-    r"|x?csrf)|(?:.*[^a-z])?(?:access|api|auth|bearer|csrf|id|refresh|service|session|user)_?tokens|tokens",
-    "cookie": r"(?:.*[^a-z])?(?:(?:set-)?cookies?|session_?id)",
-}
-_NAME = re.compile(
-    "|".join(rf"(?P<{label}>(?:{names})(?:_(?:ts|num|hash|value))?)" for label, names in NAMES.items()), re.IGNORECASE
-)
-_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_REFERENCE = re.compile(
-    r"(?:.*[^a-z])?(?:(?:next|prev|previous|page|paging|pagination|continuation|continue|cursor|resume|sync|delta"
-    r"|lock|fencing|cancellation|idempotency|start|starting|stop|end|first|last|eos|bos|pad|unk|sep|mask)_?(?:page_?)?token"
-    r"|image_?pull_?secrets?)",
-    re.IGNORECASE,
-)
-"""Names of places in a list, of locks, and of other objects."""
-_INNER = re.compile(
-    r"(?:.*_)?(?:name|key|id|user|username|login|type|kind|path|mount|url|uri|host|hostname|port|namespace|ref|mode|size"
-    r"|version|optional|at|in|on|time|ttl|scopes?|status|state|provider|issuer|alg|algorithm|method|scheme|description"
-    r"|email|roles?|region|enabled|count|length|age|expiry|expires|expiration|created|updated|reason|domain|errors?|message|msg)",
-    re.IGNORECASE,
-)
-"""Fields that say of a secret what it is called, where it is and how long it holds."""
-_AUTH = re.compile(r"(?:.*[^a-z])?auth(?:entication)?|registry_auths?|auths", re.IGNORECASE)
-_AUTH_INNER = re.compile(r"basic|bearer|digest|value|raw|header|auth", re.IGNORECASE)
-_WORKING = re.compile(r"(?:~|\.{0,2}/|[A-Za-z]:\\).*", re.DOTALL)
-ALL: Final = "all"
-"""Held by what keeps secrets only, whatever its fields are called."""
-EMPTY: Final = re.compile(
-    r"(?i)\s*|null|none|nil|true|false|undefined|n/?a|yes|no|\*+|x{3,}|\.{2,}|-+|<[\w -]*>|\[[\w -]*\]|%\w?|\?"
-    r"|\$\{?[\w.:-]+\}?|\$\(\w+\)?|<set to the key .{0,400}"
-)
-"""Values that keep no secret: nothing, what is masked already, names of variables and of places of secrets."""
-_WORD = (
-    r"(?:(?:un|in)?authori[sz]ed|(?:in)?valid|incorrect|wrong|missing|empty|blank|null|none|required|expired|expiring|revoked"
-    r"|rejected|refused|denied|forbidden|failed|failure|failing|errors?|ok|success(?:ful)?|succeeded|unknown|undefined|unset"
-    r"|absent|unavailable|unreachable|timeout|disabled|mismatch(?:ed)?|malformed|unsupported|changed|updated|refreshed"
-    r"|rotated|issued|(?:un)?verified|accepted|blocked|pending|inactive|omitted|redacted|hidden|masked|filtered|exceeded"
-    r"|unexpected|eof|x509|include|same-origin|omit|not[\s_-](?:found|set|valid|provided|present|available|allowed|authori[sz]ed)|timed[\s_-]out"
-    r"|too[\s_-](?:short|long|large|weak|old|many))"
-)
-_AFTER = r"(?:pass(?:word|wd)|token|secret|cookie|key|signature|grant|credentials|session|request)"
-_FILLS = rf"(?:(?:must|be|is|was|has|been|are|cannot|not|or|{_AFTER})[\s_-])"
-_STATUS = re.compile(
-    rf"(?i){_FILLS}{{0,4}}{_WORD}(?:[\s_-]{_FILLS}{{0,4}}{_WORD}){{0,3}}(?:[\s_-]{_AFTER})?[.!:)\]}}]*"
-)
-_PLAIN = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|x509)[.!:)\]}]*")
-_PROSE = re.compile(
-    r"(?:'[a-z]{1,2})?[,;:]?[ \t]{1,4}(?!(?:user(?:name)?|login|host|email|role|db|database|port|id|name"
-    r"|pass(?:word)?|token|url)[ \t]?[=:])[\"'(<]?[A-Za-z0-9/][^\s=]*+(?!=)",
-    re.IGNORECASE,
-)
-
-
-def label_of(name: str) -> str:
-    """What the values of a field or column of this name are, "" where they are no secrets."""
-    if not name or len(name) > 200:
-        return ""
-    split = _CAPITAL.sub("_", name)
-    match = _NAME.fullmatch(split)
-    return str(match.lastgroup) if match and not refers(name) else ""
-
-
-def refers(name: str) -> bool:
-    """Whether a name is one of places in a list, of locks, or of other objects."""
-    return bool(_REFERENCE.fullmatch(_CAPITAL.sub("_", name[-200:])))
-
-
-def held(name: str) -> str:
-    """What an object or a list in a field of this name may hold: a label, or `auth` for the ways to log in."""
-    return label_of(name) or ("auth" if len(name) <= 200 and _AUTH.fullmatch(_CAPITAL.sub("_", name)) else "")
-
-
-def inner_label(name: str, outer: str) -> str:
-    """The label of a field in an object that holds what `outer` says."""
-    if outer == "auth":
-        return label_of(name) or ("password" if _AUTH_INNER.fullmatch(name) else "")
-    return label_of(name) or ("" if not outer or _INNER.fullmatch(_CAPITAL.sub("_", name[-200:])) else outer)
-
-
-def keeps(label: str, value: str, name: str = "") -> bool:
-    """Whether the value of a field keeps a secret: nothing, a status, a count of tokens and a folder do not."""
-    if EMPTY.fullmatch(value) or (len(value) <= 80 and _STATUS.fullmatch(value)):
-        return False
-    if name.lower() in ("pwd", "oldpwd") and _WORKING.fullmatch(value):
-        return False
-    return not (label in ("token", "cookie") and value.isdigit())
-
-
-def prose(text: str, value: str, end: int) -> bool:
-    """Whether a value that stands without quotes after a colon in free text, and ends at `end`, begins a sentence."""
-    return bool(_PLAIN.fullmatch(value) and _PROSE.match(text, end))
+from hyve.secretnames import WAYS, below, held, inner_label, keeps, label_of
 
 
 class Span(NamedTuple):
@@ -155,12 +57,11 @@ class _Frame:
         """What a value here is."""
         if self.closes == "}":
             return inner_label(self.key, self.holds) if self.key else ""
-        return self.holds if self.holds != "auth" else ""
+        return self.holds if self.holds not in WAYS else ""
 
     def opens(self, char: str, first: int) -> _Frame:
         """An object or a list within."""
-        holds = (held(self.key) or inner_label(self.key, self.holds)) if self.closes == "}" else self.holds
-        return _Frame("}" if char == "{" else "]", holds, first)
+        return _Frame("}" if char == "{" else "]", below(self.key if self.closes == "}" else "", self.holds), first)
 
 
 class _Json:
@@ -381,7 +282,7 @@ def yaml_field(text: str, start: int) -> tuple[list[Span], int]:
         column = len(lead)
         indent = column - len(lead.lstrip(" "))
         if block and rest.strip() and indent > block[0]:  # a text of many lines
-            if block[1] not in ("", "auth"):
+            if block[1] not in ("", *WAYS):
                 found.append(_scalar(text, line.start() + indent, line.end("rest"), block[1]))
         elif rest.strip() and not rest.startswith("#"):
             block = None
@@ -396,12 +297,12 @@ def yaml_field(text: str, start: int) -> tuple[list[Span], int]:
             if entry is None:
                 if not item:
                     break  # no YAML
-                if holds not in ("", "auth") and rest[0] not in "[{" and " " not in (comment[1] if comment else rest):
+                if holds not in ("", *WAYS) and rest[0] not in "[{" and " " not in (comment[1] if comment else rest):
                     found.append(_scalar(text, at, comment.end(1) + at if comment else line.end("rest"), holds))
             else:
                 inside = inner_label(entry["key"], holds)
                 if not entry["value"] or _BLOCK.fullmatch(entry["value"]):
-                    above.append((column, held(entry["key"]) or inside))
+                    above.append((column, below(entry["key"], holds)))
                     block = (column, inside) if entry["value"] else None
                 elif inside and entry["value"][0] not in "[{":
                     end = at + (comment.end(1) if comment else len(rest))

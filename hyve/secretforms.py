@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from ahocorasick_rs import AhoCorasick, MatchKind
+from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 LABELS: Final = ("password", "key", "token", "private_key", "cookie", "email", "ip", "literal")
 """What placeholders are called after; `literal` stands for text that looks like one."""
@@ -34,6 +34,7 @@ def _short(words: str) -> list[str]:
 _WORDS = {
     "password": [
         *["password", "passwd", "passphrase", "passcode", "pwd", "pass", "secret", "credential"],
+        *["requirepass", "masterauth", "bindpw"],
         *_short("pin otp"),
     ],
     "key": [
@@ -51,22 +52,24 @@ _WORDS = {
             "license",
         )
         for joint in ("", "_", "-", ".")
-    ],
-    "token": [*["token", "jwt", "sig", "authorization"], *_short("bearer csrf")],
+    ]
+    + ["client-key-data", "client_key_data", "clientkeydata"],
+    "token": [*["token", "jwt", "sig", "authorization", "x-amz-signature", "x-goog-signature"], *_short("bearer csrf")],
     "cookie": ["set-cookie", "cookie", "session_id", "sessionid", "session-id"],
 }
 ASSIGNED = re.compile(
     r"""(?:
-    (?P<password>passw(?:or)?d|passphrase|passcode|pwd|secret|credentials?|otp|(?<![\w.])pin
+    (?P<password>passw(?:or)?d|passphrase|passcode|pwd|secret|credentials?|otp|requirepass|masterauth|bindpw|(?<![\w.])pin
         |(?:(?<![a-z])pass|(?-i:(?<=[a-z])Pass))(?=["'\s:=]))(?![_.-]?key)
-    |(?P<key>\w{3,12}?[_.-]?key(?:_base)?(?!s|[_.-]?id))
-    |(?P<token>token|jwt|bearer|csrf|(?<=[?&;"'])sig(?=["'=])|authorization)
+    |(?P<key>\w{3,12}?[_.-]?key(?:_base|[_.-]?data)?(?!s|[_.-]?id))
+    |(?P<token>x-(?:amz|goog)-signature|token|jwt|bearer|csrf|(?<=[?&;"'])sig(?=["'=])|authorization)
     |(?P<cookie>(?<![a-z])(?:set-)?cookie|session[_-]?id)
     )(?:[_-](?:hash|value))?+
     \\{0,7}+(?P<quote>["'\])]{0,2}+)
     (?:\s{0,4}+(?P<sign>=>|:=|[:=])\s{0,4}+
     |(?P<yaml>[ \t]{0,4}+(?:\r?\n|\\{1,7}n)[ \t]{0,200}+value:[ \t]{1,4}+)
-    |\s{0,4}+,\s{0,4}+\\{0,7}+"value\\{0,7}+"\s{0,4}+:\s{0,4}+(?:\{\s{0,4}+\\{0,7}+"stringValue\\{0,7}+"\s{0,4}+:\s{0,4}+)?+
+    |\s{1,8}+value\s{0,2}+=\s{0,2}+(?=\\{0,7}["'])
+    |\s{0,4}+,\s{0,4}+\\{0,7}+"(?:parameter)?value\\{0,7}+"\s{0,4}+:\s{0,4}+(?:\{\s{0,4}+\\{0,7}+"stringValue\\{0,7}+"\s{0,4}+:\s{0,4}+)?+
     |(?P<option>\s{1,4}+(?!-)|\s{0,4}+,\s{0,4}+(?=\\{0,7}["'])(?!\\{0,7}["']-)
         |[ \t]{0,4}+\r?\n[ \t]{0,200}+-[ \t]{1,4}+(?!-)))
     (?:"(?:SCHEME)?+(?P<double>(?:[^"\\]|\\.)++)(?:"|\Z)
@@ -79,7 +82,7 @@ ASSIGNED = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 """A name, its quote (escaped or not), a sign, and the value, which ends with its quotes or the text. A name
-may also be that of a pair, {"name": ..., "value": ...}, as environments and OTLP's attributes have it, or an
+may also be that of a pair, {"name": ..., "value": ...}, as environments, OTLP's attributes and XML have it, or an
 option before its value."""
 PAIRED = re.compile(
     r"""value(?P<level>\\{0,15}+)"\s{0,4}+:\s{0,4}+(?P=level)"([^"\\]{1,4000}+)(?P=level)"\s{0,4}+,\s{0,20}+
@@ -94,14 +97,34 @@ BELOW = re.compile(
     re.IGNORECASE,
 )
 """The name of a field of YAML whose value stands below it."""
+LIKELY = re.compile(
+    r"""(?:_KEY|AUTH)\\{0,7}+["']?+
+    (?:\s{0,4}+[:=]\s{0,4}+
+    |\s{0,4}+,\s{0,4}+\\{0,7}+"[Vv]alue\\{0,7}+"\s{0,4}+:\s{0,4}+
+    |[ \t]{0,4}+\r?\n[ \t]{0,200}+value:[ \t]{1,4}+)
+    (?:\\{0,7}+["'])?+(?P<value>[^\s,;&"'\\|<>]{8,400}+)""",
+    re.VERBOSE,
+)
+"""A name of an environment's variable that may keep a secret, and its value, which tells whether it does."""
+DSN = re.compile(r"@(?:tcp[46]?|unix)\(", re.IGNORECASE)
+"""What stands behind the user and the password of a connection, as Go's drivers spell it."""
+DIGEST = re.compile(r"response=(?P<level>\\{0,7}+)\"([^\"\\]{1,400}+)(?P=level)\"", re.IGNORECASE)
+"""The answer in a header of digest authentication, if it is one."""
 _HOLDERS = "auth passw passphrase passcode pwd secret credential token cookie key bearer otp"
 
 
-def _form(label: str, begins: str, rest: str, before: str = r"(?<![A-Za-z0-9])", flags: int = 0) -> _Form:
-    return _Form(label, tuple(begins.lower().split()), re.compile(before + rest, flags))
+def _form(
+    label: str, begins: str | tuple[str, ...], rest: str, before: str = r"(?<![A-Za-z0-9])", flags: int = 0
+) -> _Form:
+    words = tuple(begins.lower().split()) if isinstance(begins, str) else begins
+    return _Form(label, words, re.compile(before + rest, flags))
 
 
 _I = re.IGNORECASE
+_ODD = r"(?=[^\s\"'\\]{0,200}?[\d!@#$%^&*+=~])"
+"""No plain word follows."""
+_METHODS = r"(?![\w-]{0,40}?(?i:oauth|oidc|saml|scram|cram|ntlm|krb|x509|md5|sha[-_]?\d|hs256|rs256|tls))"
+"""No way to log in follows."""
 _FORMS = (
     _form("literal", " ".join(f"<{label}_" for label in LABELS), PLACEHOLDER.pattern, "", _I),
     _form(
@@ -135,6 +158,11 @@ _FORMS = (
     _form("token", "glsa_ glc_", r"gl(?:sa|c)_[\w=]{30,}+"),
     _form("token", "xoxa- xoxb- xoxe- xoxp- xoxr- xoxs- xapp-", r"(?:xox[a-z]|xapp)-[\w-]{10,}+"),
     _form("token", "ya29.", r"ya29\.[\w-]{20,}+"),
+    _form("token", "gsk_ whsec_", r"(?:gsk|whsec)_[A-Za-z0-9+/=]{20,}+"),
+    _form("token", "lin_api_", r"lin_api_[A-Za-z0-9]{32,}+"),
+    _form("token", "sq0csp- sq0atp- sq0idp-", r"sq0[a-z]{3}-[\w-]{22,}+"),
+    _form("token", "nvapi-", r"nvapi-[\w-]{30,}+"),
+    _form("token", ":AA", r":(AA[\w-]{32,36}+)(?![\w-])", r"(?<=\d{8})"),
     _form("token", "npm_ hf_", r"(?:npm|hf)_[A-Za-z0-9]{30,}+"),
     _form("token", "pypi-", r"pypi-[\w-]{40,}+"),
     _form("token", "dop_v1_", r"dop_v1_[0-9a-f]{64}"),
@@ -151,6 +179,60 @@ _FORMS = (
         "sshpass redis-cli mongo",
         r"(?:sshpass|redis-cli|mongo\w{0,8})\s(?:[^\r\n|;]{0,200}?\s)?-[pa]\s?([^\s\"'\\-][^\s\"'\\]{0,200}+)",
     ),
+    _form("password", "sqlcmd", r"sqlcmd\s(?:[^\r\n|;]{0,200}?\s)?-P\s?([^\s\"'\\-][^\s\"'\\]{0,200}+)"),
+    _form(
+        "password",
+        tuple(
+            f"{tool} login " for tool in ("docker", "podman", "nerdctl", "buildah", "skopeo", "registry", "oc", "az")
+        ),
+        r"\w{2,8} login\s(?:[^\r\n|;]{0,200}?\s)?-p[ =]?([^\s\"'\\-][^\s\"'\\]{0,200}+)",
+    ),
+    _form("password", "jdbc:oracle:", r"jdbc:oracle:\w{2,6}:[^\s/@:\"'<>\\]{1,128}/([^\s@\"'<>\\]{1,256}+)@", flags=_I),
+    _form(
+        "password",
+        ("password '", "password('", "password ('", "password( '", "d by '"),
+        r"(?:password|(?:(?<=identifie)|(?<=passwor))d\sby)\s?\(?\s?'((?:[^\s'\\]|'')++)'",
+        "",
+        _I,
+    ),
+    _form(
+        "password",
+        ('password "', "password \\", 'd by "', "d by \\"),
+        r"(?:(?:(?<=encrypted )|(?<=with ))password|(?:(?<=identifie)|(?<=passwor))d\sby)"
+        r"\s?\\{0,7}\"([^\s\"\\]{1,400}+)",
+        "",
+        _I,
+    ),
+    _form(
+        "password",
+        "requirepass masterauth bindpw",
+        rf"(?:requirepass|masterauth|bindpw)[ \t]{{1,8}}+[\"']?+(?:{_ODD}([^\s\"'\\,;]{{3,400}}+)"
+        r"|(?:(?<=\nrequirepass )|(?<=\nmasterauth ))([^\s\"'\\]{3,400}+)(?=[ \t]*(?:[\r\n]|\Z)))",
+        "",
+        _I,
+    ),
+    _form(
+        "password",
+        ("auth ", 'auth"', "auth\\"),
+        r"AUTH[\"\\]{0,8}\s{1,2}(?:(?:default|PLAIN|LOGIN|\\{0,7}\"\w{1,64}\\{0,7}\")\s{1,2})?+[\"\\]{0,8}"
+        rf"{_METHODS}(?=[^\s\"'\\]{{0,200}}?\d)(?=[^\s\"'\\]{{0,200}}?[A-Za-z])([^\s\"'\\,;]{{4,400}}+)"
+        r"(?=[\"\\]|[ \t]{0,20}+(?:[\r\n]|\Z))",
+        r"(?<![\w-])",
+    ),
+    _form(
+        "password",
+        ("machine ", "default login "),
+        r"(?:machine\s{1,20}+[^\s]{1,200}+|default)\s{1,20}+login\s{1,20}+[^\s]{1,200}+\s{1,20}+password\s{1,20}+"
+        r"([^\s\"'\\]{1,400}+)",
+    ),
+    _form(
+        "password",
+        ("with password ", "with the password "),
+        rf"with (?:the )?password\s{{1,4}}+[\"']?{_METHODS}{_ODD}([^\s\"'\\,;]{{4,200}})"
+        r"(?<![.:)\]}])(?=[\s\"'\\,;.:)\]}]|\Z)",
+        flags=_I,
+    ),
+    _form("key", "://", r"://([0-9a-f]{32})@", ""),
     _form("password", "-u --user", r"(?:-u|--user)[ =][\"']?[\w.@-]{1,64}:([^\s\"'<>]{1,200}+)", r"(?<=\s)"),
 )
 """What a secret's own form, or what stands at it, tells."""
@@ -158,14 +240,17 @@ _FORMS = (
 
 def _automaton() -> tuple[AhoCorasick, tuple[tuple[str, re.Pattern[str]], ...]]:
     """Finds every place in a text in small letters where a secret may be told; and what to ask there."""
-    begins: dict[str, tuple[str, re.Pattern[str]]] = {}
-    for form in _FORMS:
-        begins |= dict.fromkeys(form.begins, (form.label, form.pattern))
-    asked = list(begins.items())
+    asked: list[tuple[str, tuple[str, re.Pattern[str]]]] = [
+        (begin, (form.label, form.pattern)) for form in _FORMS for begin in form.begins
+    ]
     asked += [(word, (label, ASSIGNED)) for label, words in _WORDS.items() for word in words]
     asked += [(word, ("", pattern)) for word in _HOLDERS.split() for pattern in (OPENED, BELOW)]
     asked += [('value"', ("", PAIRED)), ("value\\", ("", PAIRED))]
-    return AhoCorasick([begin for begin, _ in asked], matchkind=MatchKind.Standard), tuple(ask for _, ask in asked)
+    asked += [(word, ("", LIKELY)) for word in _short("_key auth") if word[-1] not in ";|\t"]
+    asked += [(word, ("", DSN)) for word in ("@tcp(", "@tcp4(", "@tcp6(", "@unix(")]
+    asked += [(word, ("", DIGEST)) for word in ('response="', "response=\\")]
+    found = AhoCorasick([begin for begin, _ in asked], matchkind=MatchKind.Standard, implementation=Implementation.DFA)
+    return found, tuple(ask for _, ask in asked)
 
 
 HINTS, ASKED = _automaton()

@@ -376,6 +376,7 @@ def rows_answer(
     return _with_rules(found, store, question, focus)
 
 
+@masked.tells
 def rules(store: Datastore, question: str = "", focus: Sequence[str] = (), reason: str = "") -> Diagnosis:
     """The rules analyst's answer. `reason` says why no model answered."""
     try:

@@ -18,7 +18,8 @@ part stands that has free text around it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from types import TracebackType
@@ -129,6 +130,17 @@ class Source:
     syntaxes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Copy:
+    """What a statement reads in place of the table `of`: its columns (new name -> theirs), with other `values` for some
+    (by their names)."""
+
+    of: str
+    name: str
+    columns: Mapping[str, str]
+    values: Mapping[str, pa.Array[Any]]
+
+
 class Datastore:
     """A request's data. Use as a context manager; `close` frees it."""
 
@@ -215,12 +227,46 @@ class Datastore:
         if self._closed:
             raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
 
-    def query(self, statement: str, limits: sql.Limits | None = None) -> sql.QueryResult:
-        """Runs one read-only SELECT over this store's tables. Raises SqlError, SqlRefused or SqlLimit."""
+    def query(self, statement: str, limits: sql.Limits | None = None, copies: Sequence[Copy] = ()) -> sql.QueryResult:
+        """Runs one read-only SELECT over this store's tables, or `copies` in their place. Raises SqlError, SqlRefused
+        or SqlLimit."""
         if not self._guarded:
             sql.secure(self._connection)
             self._guarded = True
-        return sql.run(self._connection, statement, [table.name for table in self.catalog.tables], limits)
+        replaced = {copy.of for copy in copies}
+        names = [table.name for table in self.catalog.tables if table.name not in replaced]
+        with self._copied(copies):
+            return sql.run(self._connection, statement, [*names, *(copy.name for copy in copies)], limits)
+
+    @contextmanager
+    def _copied(self, copies: Sequence[Copy]) -> Iterator[None]:
+        """Has temporary tables stand before those of the same names, rows in the same order, for one statement."""
+        made: list[str] = []
+        try:
+            for copy in copies:
+                self._copy(copy)
+                made.append(copy.name)
+            yield
+        finally:
+            for name in made:
+                self._connection.execute(f"DROP TABLE temp.{quote(name)}")
+
+    def _copy(self, copy: Copy) -> None:
+        source = f"main.{quote(copy.of)} AS _old"
+        selected = ", ".join(
+            f"{'_new' if old in copy.values else '_old'}.{quote(old)} AS {quote(new)}"
+            for new, old in copy.columns.items()
+        )
+        try:
+            if copy.values:
+                self._connection.register("_values", pa.table(dict(copy.values)))
+                source += " POSITIONAL JOIN _values AS _new"
+            self._connection.execute(f"CREATE TEMP TABLE {quote(copy.name)} AS SELECT {selected} FROM {source}")
+        except (duckdb.Error, pa.ArrowException, MemoryError) as error:
+            raise SqlError(f"{copy.name} could not be masked, ask with less data: {short(str(error))}") from None
+        finally:
+            if copy.values:
+                self._connection.unregister("_values")
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
@@ -440,4 +486,4 @@ def _spell(signature: Signature) -> str:
     return "[...]" if signature[0] == "p" else ""
 
 
-__all__ = ["Catalog", "Column", "Datastore", "Shape", "Table", "quote"]
+__all__ = ["Catalog", "Column", "Copy", "Datastore", "Shape", "Table", "quote"]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import string
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hyve import Payload, Request, diagnose, prepare
-from hyve.reply import Direct, ModelReply, Query
-from hyve.stages import finish, follow_up, load, rows_answer
+from hyve.masked import changed
+from hyve.naming import quote
+from hyve.redact import Redactor
+from hyve.reply import Direct, Fill, FillMapping, ModelReply, Query, Template
+from hyve.stages import finish, follow_up, load, rows_answer, rules
 
 SECRET = "Zx9-qT7wLk2"
 PODS = json.dumps(
@@ -197,7 +203,7 @@ _secret = st.text(string.ascii_letters + string.digits + "-_.!", min_size=9, max
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_secret, min_size=1, max_size=3, unique=True), st.integers(1, 60), st.sampled_from([900, 3000]))
 def test_secrets_in_columns_and_in_text_are_in_no_prompt(secrets: list[str], count: int, budget: int) -> None:
-    table = [
+    table: list[dict[str, Any]] = [
         {"id": i, "access_token": secrets[i % len(secrets)], "note": f"retry {i} with {secrets[-1 - i % len(secrets)]}"}
         for i in range(count)
     ]
@@ -208,3 +214,206 @@ def test_secrets_in_columns_and_in_text_are_in_no_prompt(secrets: list[str], cou
         assert not [secret for secret in known if secret in prompt.text]
         assert prompt.prompt_tokens <= budget
         assert store.query("SELECT count(DISTINCT access_token) FROM records").rows == ((len(known),),)
+
+
+KEY = "ghp_" + "z9Y8" * 9
+LOGINS: list[dict[str, Any]] = [
+    {
+        "id": i,
+        "db_password": f"S3cret-{i % 3}-Pw",
+        "url": f"amqp://u{i}:Hidd3nAmqp@mq/v{i % 2}",
+        "note": f"attempt {i} by S3cret-{i % 3}-Pw was slow",
+        "pin": 4000 + i,
+        "host": f"h{i % 4}",
+    }
+    for i in range(12)
+]
+PIECES = ("S3cret", "s3cret", "S3CRET", "wP-", "3-Pw", "Hidd3n", "hidd3n", "npmA", "400", "401")
+
+
+def second_call(data: Any, sql: str, **options: Any) -> str:
+    """What the model sees of the rows of its statement."""
+    store, prompt = prepare(Request("why?", (Payload("data", json.dumps(data)),), 4000, **options))
+    with store:
+        messages, _ = follow_up(store, prompt.messages, Query(sql, None))
+        return str(messages[-1]["content"])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "substr(db_password, 1, 8), reverse(db_password), upper(db_password), md5(db_password)",
+        "left(note, 40), lower(url), split_part(url, '@', 1), url[5:20], regexp_extract(url, ':([^:]*)@', 1)",
+        "string_split(db_password, '-'), list(url) OVER (), ascii(pin::VARCHAR) = 52",
+        "concat_ws('|', db_password, url), db_password || host, to_json(records), records, pin, pin - 1, pin::VARCHAR",
+        "format('{}', db_password), base64(db_password::BLOB), hex(db_password), strip_accents(db_password)",
+        "(SELECT max(db_password) FROM records), (SELECT reverse(min(db_password)) FROM records)",
+        "min_by(db_password, id) OVER (), CASE WHEN id > 3 THEN substr(db_password, 1, 9) END",
+    ],
+)
+def test_what_a_statement_makes_of_a_secret_is_not_shown(made: str) -> None:
+    known = [*PIECES, *(f"{4000 + i}" for i in range(12)), *(f"{3999 + i}" for i in range(12)), "true"]
+    texts = [str(row["db_password"]).encode() for row in LOGINS]
+    hashed = [one for text in texts for one in (text.hex().upper(), hashlib.md5(text).hexdigest())]
+    for sql in (f"SELECT {made} FROM records", f"WITH t AS (SELECT {made} FROM records) SELECT DISTINCT * FROM t"):
+        shown = second_call(LOGINS, sql)
+        assert not [one for one in (*known, *hashed) if one in shown], shown
+
+
+def test_operators_and_summaries_see_masked_rows() -> None:
+    for sql in ("SUMMARIZE records", "SELECT * FROM log_templates('records', 'note')", "PIVOT records ON db_password"):
+        shown = second_call(LOGINS, sql)
+        assert "did not run" not in shown
+        assert not [one for one in PIECES if one in shown], shown
+
+
+def test_groups_joins_counts_and_row_numbers_are_those_of_the_truth() -> None:
+    shown = second_call(LOGINS, "SELECT db_password, count(*) AS n, min(rowid) FROM records GROUP BY 1 ORDER BY 3")
+    lines = shown.split("\n")
+    assert lines[0] == "3 rows"
+    assert [line.split("|")[1:] for line in lines[2:5]] == [["4", "0"], ["4", "1"], ["4", "2"]]
+    both = {"a": LOGINS, "b": [{"token": row["db_password"], "n": row["id"]} for row in LOGINS[:2]]}
+    shown = second_call(both, "SELECT count(*), count(DISTINCT token) FROM a JOIN b ON a.db_password = b.token")
+    assert "\n8|2\n" in shown
+    many = [{"i": i, "password": f"p-{i}x"} for i in range(70_000)]
+    assert "\n70000|0" in second_call(many, "SELECT count(*), count(*) FILTER (WHERE i <> rowid) FROM records")
+
+
+def test_a_secret_s_text_can_not_be_guessed_by_comparing() -> None:
+    shown = second_call(
+        LOGINS, "SELECT count(*) FROM records WHERE db_password LIKE 'S3c%' OR db_password = 'S3cret-1-Pw'"
+    )
+    assert "\n0\n" in shown
+
+
+def test_tables_without_a_secret_are_asked_themselves() -> None:
+    data = {"a": [{"password": "x-1y"}], "b": [{"host": "h1", "at": "2026-03-01T00:00:00Z"}]}
+    shown = second_call(data, "SELECT upper(host), at_ts FROM b")
+    assert "H1|2026-03-01" in shown
+
+
+@pytest.mark.parametrize("kept", [("password",), ()])
+def test_rows_of_evidence_keep_masked_what_stays_so(kept: tuple[str, ...]) -> None:
+    """Whatever an answer carries: rows, SQL, charts, notes, the rules analyst's words."""
+    request = Request(
+        "why does S3cret-1-Pw fail?", (Payload("data", json.dumps(LOGINS)),), 4000,
+        redact=("secrets", "emails", "ips"), keep_masked=kept,
+    )  # fmt: skip
+    with prepare(request)[0] as store:
+        assert store.masked is not None
+        one = store.masked.redactor.mask_value("S3cret-1-Pw", "db_password")
+        asked = [
+            f"SELECT * FROM records WHERE db_password = '{one}'",
+            f"SELECT substr(db_password, 1, 8), count(*) FROM records WHERE db_password = {one} GROUP BY 1",
+            f"SELECT CAST(db_password AS INTEGER) FROM records WHERE db_password = '{one}'",
+        ]
+        fill = Fill(asked[0].replace("*", "id, db_password"), (FillMapping("db_password", "data.(_row_id).p"),))
+        claims = [{"text": f"{one} is wrong", "evidence": [sql]} for sql in asked]
+        answer = {"status": "partial", "summary": f"see {one}", "claims": claims}
+        answers = [
+            finish(store, Direct(json.dumps(answer)), question=request.question),
+            rows_answer(store, Query(asked[0], None), question=request.question),
+            rules(store, request.question),
+            finish(
+                store,
+                Template({"title": one, "data": []}, (fill,), None),
+                mode="query",
+            ),
+        ]  # fmt: skip
+        for found in answers[:2] + answers[3:]:
+            assert found.evidence[0].total_rows == 4
+            assert found.evidence[0].rows[0][found.evidence[0].columns.index("id")] == 1
+        text = json.dumps([asdict(found) for found in answers])
+        assert ("S3cret-1-Pw" in text) == (not kept)
+        assert (one in text) == bool(kept)
+        if kept:
+            assert not [piece for piece in PIECES[:-2] if piece in text]
+        assert store.query("SELECT count(*) FROM records WHERE db_password = 'S3cret-1-Pw'").rows == ((4,),)
+
+
+NAMED: list[Any] = [
+    {"tokens": {KEY: {"uses": 3}}, "hosts": {"https://u:keyurlpw9@h/x": 5}, "Authorization: Bearer abcdef123456ZZ": 1},
+    [{"id": i, "counts": {KEY: i, "https://u:keyurlpw9@h/x": {"n": i}}} for i in range(40)],
+    {"spent": {"Authorization: Bearer abcdef123456ZZ": [{"n": i} for i in range(40)], KEY: [{"n": 1}, {"m": "x"}]}},
+    {"spent": {f"{KEY[:-2]}{i:02d}": {"uses": i, "since": "2026-03-01T00:00:00Z"} for i in range(60)}},
+]
+
+
+@pytest.mark.parametrize("budget", [900, 4000])
+@pytest.mark.parametrize("data", NAMED)
+def test_no_name_of_a_table_or_column_holds_a_secret(data: Any, budget: int) -> None:
+    text = json.dumps(data)
+    store, prompt = prepare(Request("which fails?", (Payload("data", text),), budget))
+    with store:
+        assert store.masked is not None
+        for piece in ("z9Y8", "keyurlpw9", "abcdef123456ZZ"):
+            assert piece not in prompt.text
+        shown = store.masked.shown.catalog
+        assert len(shown.tables) == len(store.catalog.tables)
+        for table, true in zip(shown.tables, store.catalog.tables, strict=True):
+            truth = store.query(f"SELECT count(*), count(COLUMNS(*)) FROM {quote(true.name)}").rows
+            columns = [quote(column.name) for column in table.columns]
+            bare = [name.strip('"') for name in columns]
+            for names, called in ((columns, quote(table.name)), (bare, table.name)):
+                sql = f"SELECT count(*), {', '.join(f'count({name})' for name in names)} FROM {called}"
+                assert store.masked.shown.query(sql).rows == truth
+                found = finish(
+                    store,
+                    Direct(json.dumps({"summary": "s", "claims": [{"text": f"see {names[-1]}", "evidence": [sql]}]})),
+                    kind="answer",
+                )
+                assert found.evidence[0].rows == truth
+                assert store.query(found.evidence[0].sql).rows == truth
+                assert found.claims[0].text.removeprefix("see ").strip('"') == true.columns[-1].name
+
+
+def test_a_chart_is_filled_from_a_column_whose_name_holds_a_secret() -> None:
+    store, _ = prepare(Request("which?", (Payload("data", json.dumps(NAMED[1])),), 4000))
+    with store:
+        assert store.masked is not None
+        name = next(c.name for c in store.masked.shown.catalog.tables[0].columns if "<token_" in c.name)
+        fill = Fill(f'SELECT id, "{name}" FROM records', (FillMapping(name, "data.(_row_id).n"),))
+        found = finish(store, Template({"data": []}, (fill,), None))
+        assert found.charts == ({"data": [{"n": i} for i in range(40)]},)
+        assert found.evidence[0].columns == ("id", f"counts_{KEY}")
+        kept = Request("which?", (Payload("data", json.dumps(NAMED[1])),), 4000, keep_masked=("token",))
+    store, _ = prepare(kept)
+    with store:
+        found = finish(store, Template({"data": []}, (fill,), None))
+        assert "z9Y8" not in json.dumps(asdict(found))
+        assert found.charts == ({"data": [{"n": i} for i in range(40)]},)
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "shown"),
+    [
+        (pa.array([["a", SECRET], None, [], [SECRET]]), "note", [["a", "<password_1>"], None, [], ["<password_1>"]]),
+        (pa.array([["--token", "t1"], ["x"]]), "args", [["--token", "<token_2>"], ["x"]]),
+        (pa.array([[11, None], None, [12]]), "password", [["<password_2>", None], None, ["<password_3>"]]),
+        (pa.array([[11], [12]]), "note", None),
+        (pa.array([11, None], pa.decimal128(38, 0)), "pin", ["<password_2>", None]),
+        (pa.array([True, None]), "password", None),
+    ],
+)
+def test_columns_of_any_type_are_masked_for_a_statement(column: Any, name: str, shown: Any) -> None:
+    redactor = Redactor()
+    redactor.mask(f"password={SECRET}")
+    for part in (column, pa.concat_arrays([column, column])[len(column) :]):
+        made = changed(part, name, redactor, redactor.mask_cells)
+        assert (None if made is None else made.to_pylist()) == shown
+
+
+def test_what_lines_say_beside_their_text_tells_no_secret() -> None:
+    """Templates and variables are made of the text, which they take apart."""
+    secret = "Ab1!horse~Cd2!Ef3"
+    lines = [f"2026-03-01T08:{i:02d}:00Z ERROR db: retry {i} with {secret} failed after 7 ms" for i in range(50)]
+    payloads = (Payload("logs", "\n".join(lines)), Payload("config", json.dumps({"db": {"password": secret}})))
+    store, prompt = prepare(Request("why?", payloads, 1500))
+    with store:
+        sql = "SELECT template, variables, text FROM logs_lines LIMIT 2"
+        table = next(table.name for table in store.catalog.tables if table.rows == 50)
+        messages, _ = follow_up(store, prompt.messages, Query(sql.replace("logs_lines", table), None))
+        shown = str(messages[-1]["content"])
+        assert '["2026-03-01T08:01:00Z","1","7"]' in shown
+        for text in (prompt.text, shown):
+            assert not [piece for piece in ("Ab1", "horse", "Cd2", "Ef3") if piece in text]

@@ -74,7 +74,46 @@ TOLD = [
     '["mysql", "-u", "root", "-p{}"]',
     "sshpass -p {} ssh host",
     "user,password,n\nbob,{},5\n",
+    "users:\n- name: u\n  user:\n    client-key-data: {}\n",
+    '{{"user": {{"client-key-data": "{}"}}}}',
+    '{{"auths": {{"reg.example.org": {{"username": "u", "auth": "{}"}}}}}}',
+    "auths:\n  reg.example.org:\n    auth: {}\n",
+    "dial app:{}@tcp(db:3306)/shop?parseTime=true",
+    '{{"dsn": "app:{}@unix(/run/mysqld.sock)/shop"}}',
+    "url=jdbc:oracle:thin:scott/{}@//h:1521/x",
+    "statement: ALTER USER app WITH PASSWORD '{}'",
+    "CREATE USER 'a'@'%' IDENTIFIED BY '{}'",
+    "CREATE USER a IDENTIFIED WITH mysql_native_password BY '{}';",
+    "SET PASSWORD FOR a = PASSWORD('{}')",
+    '{{"query": "CREATE ROLE a ENCRYPTED PASSWORD \'{}\' LOGIN"}}',
+    "port 6379\nrequirepass {}\nmaxmemory 1gb\n",
+    "masterauth {}",
+    "redis:\n  requirepass: {}\n",
+    '["redis-server", "--requirepass", "{}"]',
+    "GET /k?X-Amz-Date=20260101&X-Amz-Signature={}&X-Amz-Expires=60",
+    '<add key="ApiKey" value="{}"/>',
+    '{{"xml": "<add key=\\"ApiKey\\" value=\\"{}\\"/>"}}',
+    '{{"ParameterKey": "DBPassword", "ParameterValue": "{}"}}',
+    "machine h login bob password {}\n",
+    "machine h\n  login bob\n  password {}\n",
+    "bindpw={}",
+    "bindpw {}\n",
+    "sqlcmd -S h -U sa -P {} -Q x",
+    "docker login -u u -p {} reg.example.org",
+    'Proxy-Authorization: Digest username="u", nonce="n1", response="{}"',
     "https://hooks.slack.com/services/T0/{}",
+]
+# What stands around what looks like a secret, too.
+LIKELY = [
+    "STRIPE_KEY={}Ab34Cd56Ef78",
+    '{{"name": "OPENAI_KEY", "value": "{}Ab34Cd56Ef78"}}',
+    '{{"env": {{"MAPS_KEY": "{}Ab34Cd56Ef78"}}}}',
+    "- name: MAPS_KEY\n  value: {}Ab34Cd56Ef78\n",
+    "AUTH={} PORT=80",
+    '{{"name": "AUTH", "value": "{}"}}',
+    "1700000000.1 [0 10.0.0.1:5] AUTH {}",
+    '[0 10.0.0.1:5] "AUTH" "default" "{}"',
+    "bind as cn=admin,dc=x with password {}",
 ]
 FORMS = [
     "AKIAIOSFODNN7EXAMPLQ",
@@ -89,6 +128,13 @@ FORMS = [
     "hvs.abcdefghijklmnopqrstuvwx",
     "sk_live_abcdefghijklmnop",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    "gsk_abcdefghijklmnopqrstuvwxyz0123456789",
+    "whsec_abcdefghijklmnopqrstuvwxyz012345",
+    "lin_api_abcdefghijklmnopqrstuvwxyz0123456789abcd",
+    "sq0csp-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
+    "nvapi-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH",
+    "123456789:AAE-abcdefghijklmnopqrstuvwxyz012345",
+    "https://abcdef0123456789abcdef0123456789@o1.ingest.example.org/5",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nab+/c==\n-----END RSA PRIVATE KEY-----",
     "-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXktdjEA\\n-----END OPENSSH PRIVATE KEY-----",
 ]
@@ -122,11 +168,29 @@ HARMLESS = [
     '{"credentials": "same-origin", "auth": ["ns1.example.org"]}',
     '{"pins": 4, "mapping": "p1", "shipping": "x9", "author": {"basic": "b1"}}',
     '{"kind": "ConfigMap", "data": {"a": "b1"}}',
+    "CACHE_KEY=a1b2c3d4e5f6a7b8c9d0 PARTITION_KEY=a1b2c3d4e5f6a7b8c9d0 ROUTING_KEY=q1w2e3r4t5y6u7i8o9p0",
+    '{"primary_key": "a1b2c3d4e5f6a7b8c9d0", "sort_key": "q1w2e3r4t5y6u7i8o9p0", "s3_key": "q1w2e3r4t5y6u7i8o9p0"}',
+    '{"IDEMPOTENCY_KEY": "a1b2c3d4e5f6a7b8c9d0", "PUBLIC_KEY": "q1w2e3r4t5y6u7i8o9p0", "AWS_KEY_ID": "q1w2e3r4t5y6u"}',
+    "ISSUE_KEY=SHOP-1234 SSH_KEY=/etc/ssh/id_ed25519_2026abcdef TENANT_KEY=orders-eu-west-1-prod MENU_KEY=enter",
+    '{"OBJECT_KEY": "logs/2026/03/01/a1b2c3d4e5f6a7b8.json", "foreign_key": "fk_orders_2026_customers_01"}',
+    "AUTH=ldap AUTH=oauth2-proxy AUTH=SCRAM-SHA-256 auth=zzzauthval99 BASIC_AUTH=enabled",
+    "250-AUTH PLAIN LOGIN CRAM-MD5\nERROR AUTH failed for user1\nAUTH svc-2 timed out\nAUTH ok",
+    "requirepass is set; the requirepass directive is missing, masterauth not set",
+    "connect with password file, with password authentication, with password: must be set",
+    "GET /a?X-Amz-Date=20260101T000000Z&X-Amz-Expires=60&X-Amz-SignedHeaders=host",
+    'response="200 OK" digest="sha256:a1b2c3" GET /d\nresponse="a1b2c3d4"',
+    "PASSWORD FUNCTION IDENTIFIED BY name; password (optional)",
+    "login bob failed, login page password reset",
+    '<add key="CacheKey" value="abc1"/> <add key="Timeout" value="30"/>',
+    '{"ParameterKey": "InstanceType", "ParameterValue": "m5.large1"}',
+    "a@tcp(db:3306)/x, tcp(10.0.0.1:3306), at 10:20:30@tcp",
+    "aa:bb:cc:aa:bb:cc 12345678:aab docker login -u u --password-stdin; sqlcmd -S h -U sa",
+    "https://registry.example.org/v2/a@sha256:abcdef0123456789abcdef0123456789",
     '{"volumes": [{"name": "v", "secret": {"secretName": "db", "items": [{"key": "a", "path": "b"}]}}]}',
 ]
 
 
-@pytest.mark.parametrize("text", TOLD)
+@pytest.mark.parametrize("text", [*TOLD, *LIKELY])
 def test_a_secret_that_is_told_by_what_stands_at_it_is_masked(text: str) -> None:
     redactor = Redactor()
     given_ = text.replace("{{", "{").replace("}}", "}").replace("{}", SECRET)
@@ -339,6 +403,21 @@ def test_pieces_of_a_secret_that_templates_of_lines_take_apart_are_masked() -> N
     assert "Zx9abcd" not in redactor.mask("variables: [Zx9abcd, battery77]")
 
 
+def test_what_stands_beside_a_secret_in_a_longer_value_is_shown_elsewhere() -> None:
+    redactor = Redactor()
+    redactor.mask("Set-Cookie: auth=setc00kie1; Path=/cart-v2; Domain=shop1.example.org; Max-Age=86400000; Secure")
+    apart = "GET /cart-v2 at shop1.example.org took 86400000"
+    assert redactor.mask(apart) == apart
+    assert "setc00kie1" not in redactor.mask("variables: [setc00kie1]")
+    text = "Server=db-prod-01;User Id=sa7admin;Password=connpw5;Encrypt=true"
+    shown = redactor.mask_value(text, "db.connection_string")
+    assert re.fullmatch(r"Server=db-prod-01;User Id=sa7admin;Password=<password_\d+>;Encrypt=true", shown)
+    redactor.learn("password", text, "db.connection_string")
+    assert redactor.mask("db-prod-01 of sa7admin is down") == "db-prod-01 of sa7admin is down"
+    assert redactor.mask(text) == shown
+    assert redactor.mask_value("c29tZSBvcGFxdWU9", "connection_string").startswith("<password_")
+
+
 def test_a_plain_word_is_masked_where_it_is_told_only() -> None:
     redactor = Redactor()
     assert redactor.mask("password=admin and admin") == "password=<password_1> and admin"
@@ -429,6 +508,14 @@ def test_fields_and_columns_are_known_by_their_names() -> None:
         "user": "bob",
         "n": 5,
     }
+    cloud = [{"ParameterKey": "DBPassword", "ParameterValue": "v4"}, {"Name": "ApiKey", "Value": "v5"}]
+    assert "v4" not in str(Redactor().mask_value(cloud))
+    assert "v5" not in str(Redactor().mask_value(cloud))
+    likely = {"STRIPE_KEY": "pk9f8s7d6f5g4h3j2k1l0", "CACHE_KEY": "ck1l0k9f8s7d6f5g4h3j2", "AUTH": "zzzauthval99"}
+    assert Redactor().mask_value(likely) == {**likely, "STRIPE_KEY": "<key_1>", "AUTH": "<password_2>"}
+    assert list(Redactor().mask_cells(["pk9f8s7d6f5g4h3j2k1l0", "none"], "STRIPE_KEY")) == ["<key_1>", "none"]
+    docker = {"auths": {"reg": {"auth": "dXNlcjpwYXNz", "email": "a"}}}
+    assert Redactor().mask_value(docker) == {"auths": {"reg": {"auth": "<password_1>", "email": "a"}}}
     pairs = [{"name": "DB_PASSWORD", "value": "p w"}, {"key": "auth.token", "value": {"stringValue": "t"}}]
     assert redactor.mask_value(pairs) == [
         {"name": "DB_PASSWORD", "value": "<password_5>"},
