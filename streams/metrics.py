@@ -38,6 +38,11 @@ POOL_WAITING = Gauge("hyve_pool_waiting", "Store calls that wait for their proce
 POOL_STORES = Gauge("hyve_pool_stores", "Stores that the pool's processes hold")
 POOL_RESPAWNS = Counter("hyve_pool_respawns_total", "Store processes that died or overran and were started again")
 POOL_CPU = Counter("hyve_pool_cpu_seconds_total", "Processor time of the store processes", ["call"])
+LLM_CALLS = Counter(
+    "hyve_llm_calls_total",
+    "Calls of models: ok; what they failed of; retry: made once more; resting: not made, the breaker is open",
+    ["model", "outcome"],
+)
 ALERTS = Counter(
     "hyve_alerts_total", "Alerts: asked, repeated, cancelled (resolved while waiting), resolved", ["outcome"]
 )

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, Literal
 
 import faust
@@ -136,7 +139,7 @@ def _llm(settings: Settings, health: Health) -> faust.App:
     limit = max(settings.batch, settings.llm_concurrency)
     app = make_app(settings, "llm", buffer=limit)
     send = health.sending(sender(app, settings))
-    model = configured(settings)
+    model = configured(settings, lambda name, outcome: metrics.LLM_CALLS.labels(name, outcome).inc())
     stage = LlmStage(settings, model)
     told = "no model: the rules analyst answers" if model is None else f"model {model.name}"
     log.info("llm: %s", told)
@@ -189,10 +192,42 @@ def _stop_with_stdin() -> None:
     threading.Thread(target=watch, name="stdin-watch", daemon=True).start()
 
 
+class Seldom(logging.Filter):
+    """Lets a logger say the same, whatever it fills in, once in `seconds`: while a broker is away the Kafka clients say
+    thousands of times a second that it is."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._seconds, self._clock = seconds, clock
+        self._said: dict[tuple[str, str], float] = {}
+        self._left_out: Counter[tuple[str, str]] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said, now = (record.name, str(record.msg)[:200]), self._clock()
+        if now - self._said.get(said, -math.inf) < self._seconds:
+            self._left_out[said] += 1
+            return False
+        if len(self._said) > 1000:  # messages that are all different
+            self._said.clear()
+            self._left_out.clear()
+        self._said[said] = now
+        if more := self._left_out.pop(said, 0):
+            record.msg = f"{record.msg} ({more} more such lines before)"
+        return True
+
+
+seldom = Seldom(10.0)
+
+
 def _quiet_logs() -> None:
-    """Keeps what Faust and the Kafka clients say at warnings and above; our own lines stay."""
-    for name in ("faust", "mode", "aiokafka", "kafka", "httpx"):
+    """Keeps what Faust and the Kafka clients say at warnings and above, and of that no line again and again; our own
+    lines stay."""
+    quiet = ("faust", "mode", "aiokafka", "kafka", "httpx")
+    for name in quiet:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in tuple(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in quiet:
+            logging.getLogger(name).addFilter(seldom)
 
 
 __all__ = ["Kind", "run"]

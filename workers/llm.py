@@ -18,7 +18,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -35,6 +35,11 @@ DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}
 
 _AGAIN = frozenset({408, 409, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _LONGEST_PAUSE = 8.0
+
+
+OnCall = Callable[[str, str], None]
+"""Told the model's name and what came of a call: "ok", the kind of its ModelError, "retry" for one that is made once
+more, "resting" where none was made, as the breaker is open."""
 
 
 class ChatModel:
@@ -59,9 +64,11 @@ class ChatModel:
         pause: float = 0.5,
         max_tokens: int = 0,
         settings: str = "HYVE_LLM",
+        on_call: OnCall = lambda _model, _outcome: None,
     ) -> None:
         self.name = model
         self._settings = settings
+        self._on_call = on_call
         self._dialect = DIALECTS[api or _spoken(base_url)]
         self.url = endpoint(base_url, self._dialect.path, settings)
         key = api_key.strip()
@@ -125,12 +132,13 @@ class ChatModel:
                 continue
             except _TryAgain as error:
                 failure = error.failure
-            pause = failure.retry_after
-            if pause is None:
-                pause = random.uniform(0.5, 1.0) * min(self._pause * 2**attempt, _LONGEST_PAUSE)
+            pause = random.uniform(0.5, 1.0) * min(self._pause * 2**attempt, _LONGEST_PAUSE)
+            if failure.retry_after is not None:  # a date that has passed asks for no call at once
+                pause = max(failure.retry_after, min(pause, self._pause))
             if attempt >= self._retries or time.monotonic() + pause >= deadline:
                 raise failure
             attempt += 1
+            self._on_call(self.name, "retry")
             await asyncio.sleep(pause)
 
     def _body(

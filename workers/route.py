@@ -25,7 +25,7 @@ from aiolimiter import AsyncLimiter
 from hyve.errors import ModelError
 from hyve.reply import Model, ModelReply
 from hyve.tokens import count_tokens
-from workers.llm import ChatModel
+from workers.llm import ChatModel, OnCall
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
@@ -93,8 +93,10 @@ class Limited:
         patience: float = 60.0,
         prices: tuple[float, float] | None = None,
         breaker: Breaker | None = None,
+        on_call: OnCall = lambda _model, _outcome: None,
     ) -> None:
         self.name = model.name
+        self._on_call = on_call
         self._model = model
         self._turns = asyncio.Semaphore(concurrency)
         self._requests = AsyncLimiter(requests_per_minute, 60) if requests_per_minute else None
@@ -121,6 +123,7 @@ class Limited:
 
     def _check(self) -> None:
         if (left := self._breaker.left) > 0:
+            self._on_call(self.name, "resting")
             raise ModelError(
                 f"{self.name} failed several times in a row and is not asked for another {left:.0f} s", "server", left
             )
@@ -142,11 +145,13 @@ class Limited:
             reply = await self._model.complete(messages, tools)
         except ModelError as error:
             self._breaker.end(error)
+            self._on_call(self.name, error.kind)
             raise
         except BaseException:
             self._breaker.abandon()
             raise
         self._breaker.end(None)
+        self._on_call(self.name, "ok")
         if self._prices is None or reply.cost is not None:
             return reply
         asked = _tokens((*messages, *tools)) if reply.prompt_tokens is None else reply.prompt_tokens
@@ -185,7 +190,7 @@ class Route:
         raise ModelError(f"{first}{said}", first.kind, first.retry_after)
 
 
-def configured(settings: Settings) -> Route | None:
+def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: None) -> Route | None:
     """The models that the settings name, or None. ModelError where an address or a key can't be used."""
     if not settings.llm_base_url:
         return None
@@ -197,8 +202,9 @@ def configured(settings: Settings) -> Route | None:
         api=settings.llm_api,
         timeout=settings.llm_timeout,
         max_tokens=settings.llm_max_tokens,
+        on_call=on_call,
     )
-    models = [_limited(first, settings, settings.llm_prices)]
+    models = [_limited(first, settings, settings.llm_prices, on_call)]
     if settings.llm_fallback_model:
         same = not settings.llm_fallback_base_url
         second = ChatModel(
@@ -209,12 +215,13 @@ def configured(settings: Settings) -> Route | None:
             timeout=settings.llm_timeout,
             max_tokens=settings.llm_max_tokens,
             settings="HYVE_LLM_FALLBACK",
+            on_call=on_call,
         )
-        models.append(_limited(second, settings, settings.llm_fallback_prices))
+        models.append(_limited(second, settings, settings.llm_fallback_prices, on_call))
     return Route(models)
 
 
-def _limited(model: Model, settings: Settings, prices: str) -> Limited:
+def _limited(model: Model, settings: Settings, prices: str, on_call: OnCall) -> Limited:
     asked, _, answered = prices.partition("/")
     return Limited(
         model,
@@ -225,4 +232,5 @@ def _limited(model: Model, settings: Settings, prices: str) -> Limited:
         patience=settings.llm_timeout,
         prices=(float(asked), float(answered)) if prices else None,
         breaker=Breaker(settings.llm_breaker_failures, settings.llm_breaker_rest),
+        on_call=on_call,
     )

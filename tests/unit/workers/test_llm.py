@@ -160,6 +160,16 @@ async def test_retry_after_is_kept_to() -> None:
     assert 0.3 <= time.monotonic() - started < 2.0
 
 
+@pytest.mark.parametrize("after", ["0", formatdate(0, usegmt=True)])
+async def test_a_time_that_has_passed_asks_for_no_call_at_once(after: str) -> None:
+    with ScriptedLLM([{"status": 429, "headers": {"retry-after": after}}, OK]) as s:
+        model = ChatModel(s.url, "m", "k", pause=0.4)
+        began = time.monotonic()
+        assert (await model.complete(MESSAGES, ())).text
+        assert time.monotonic() - began >= 0.2
+        await model.aclose()
+
+
 @pytest.mark.parametrize(
     ("headers", "least", "most"),
     [

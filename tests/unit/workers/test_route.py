@@ -244,3 +244,27 @@ def test_settings_that_do_not_fit_are_told(make: Callable[[], Settings], said: s
     with pytest.raises(HyveError, match="bad settings") as caught:
         make()
     assert said in str(caught.value)
+
+
+async def test_what_comes_of_calls_is_told() -> None:
+    """Which model fails, of what, and whether it is asked at all."""
+    told: list[tuple[str, str]] = []
+    with (
+        ScriptedLLM([{"status": 500}], repeat_last=True) as first,
+        ScriptedLLM([{"text": "yes"}], repeat_last=True) as s,
+    ):
+        named = load(
+            llm_base_url=first.url,
+            llm_model="large",
+            llm_fallback_base_url=s.url,
+            llm_fallback_model="small",
+            llm_breaker_failures=1,
+            llm_timeout=3,
+        )
+        model = configured(named, lambda name, outcome: told.append((name, outcome)))
+        assert model is not None
+        assert (await model.complete(MESSAGES, ())).text == "yes"
+        assert (await model.complete(MESSAGES, ())).text == "yes"
+    retries = [("large", "retry")] * told.count(("large", "retry"))
+    assert told == [*retries, ("large", "server"), ("small", "ok"), ("large", "resting"), ("small", "ok")]
+    assert retries
