@@ -27,7 +27,7 @@ from hyve.strictjson import Ahead, Lines
 from hyve.tables import Delimited
 
 ROOT, LINES = "records", "lines"
-_SAMPLE, _GROUPS, _MOST = 100, 16, 0.7
+_SAMPLE, _GROUPS, _MOST, _FEW = 100, 16, 0.7, 4
 
 
 Place = tuple[int, int, int | None]
@@ -70,37 +70,42 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     """
     grouped = _grouped(documents)
     documents.clear()
-    groups = [group for document in grouped for group in document.groups]
-    alone = len(groups) == 1 and not any(document.texts for document in grouped)
-    if alone and (logs := _log_records(groups[0])) is not None:
-        relations, flags = [logs], tuple[str, ...]()
-    else:
-        relations, flags = _relations(grouped)
+    relations, flags = _by_columns(grouped) or _relations(grouped)
     return relations, _shred(grouped, {root.name.lower() for root in relations}), flags
+
+
+def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]] | None:
+    """The relations where one group holds log records of one shape, which are made of its columns, and nothing else
+    holds log records; else None. Not where there is much other text: all would be read twice if that held some."""
+    groups = [group for document in documents for group in document.groups if group.holds_logs()]
+    lines = sum(len(rows) for document in documents for _, rows in document.texts)
+    if len(groups) != 1 or lines * _FEW > len(groups[0].rows) or (logs := _log_records(groups[0])) is None:
+        return None
+    relations, flags = _relations(documents, groups[0])
+    if any(root.name == logs.name for root in relations):
+        return None
+    groups[0].source = True
+    return [logs, *relations], flags
 
 
 def _log_records(group: _Group) -> Root | None:
     """The relation of records that are all log records of one shape: made of the columns that there are."""
-    first = group.first()
-    if not isinstance(first, dict) or not formats.only_logs(tuple(first)):
-        return None
     for _ in group.shredded():
         pass
     made = log_table(group.table())
-    if made is None:
-        return None
-    group.source = True
-    return Root(made, "log_records", relation=True)
+    return None if made is None else Root(made, "log_records", relation=True)
 
 
-def _relations(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]]:
-    """The telemetry that parts and lines of text hold, as roots, and the flags of what was done to read it."""
+def _relations(documents: Sequence[_Grouped], without: _Group | None = None) -> tuple[list[Root], tuple[str, ...]]:
+    """The telemetry that parts (but for those of one group) and lines of text hold, as roots, and the flags of what was
+    done to read it."""
     relations = _Relations(any(group.ahead for document in documents for group in document.groups))
     while True:
         try:
             for document in documents:
                 for group in document.groups:
-                    group.source = relations.take(group.found()) > 0
+                    if group is not without:
+                        group.source = relations.take(group.found()) > 0
                 texts = [row["text"] for _, rows in document.texts for row in rows]
                 if texts:
                     document.source = relations.take(iter([formats.find((), texts)])) >= _MOST * len(texts)
@@ -200,6 +205,11 @@ class _Group:
         if self.ahead is not None:
             return None if self.ahead.path else self.ahead.first()
         return self.rows[0] if self.rows else None
+
+    def holds_logs(self) -> bool:
+        """Whether its first record can be nothing but a log record."""
+        first = self.first()
+        return isinstance(first, dict) and formats.only_logs(tuple(first))
 
     def table(self) -> TableData:
         """The table of the group, once it is shredded."""

@@ -50,11 +50,21 @@ def test_columns_say_what_the_records_say_one_by_one(values: list[dict[str, Any]
     assert together == apart
 
 
+@pytest.mark.parametrize(
+    "others", ["\nand pods:\n" + json.dumps([{"kind": "Pod", "metadata": {"name": "a"}}] * 3), "\nmore"]
+)
+def test_a_log_among_other_documents_gives_the_rows_that_it_gives_alone(others: str) -> None:
+    log = json.dumps([{"ts": f"2026-03-01T00:00:{i:02d}Z", "level": "warn", "msg": "x", "n": i} for i in range(40)])
+    assert rows(log + others) == rows(log)
+    two = log + "\nand another log:\n" + log.replace('"n":', '"m":')
+    assert len(rows(two)) == 80
+
+
 def test_the_usual_log_is_read_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     value = [
         {"ts": f"2026-03-01T00:00:{i:02d}Z", "level": "warn", "msg": "x", "service": "a", "ms": i} for i in range(9)
     ]
-    monkeypatch.setattr("hyve.gather._relations", None)  # not called
+    monkeypatch.setattr("hyve.gather.formats.find", None)  # not called
     found = rows(json.dumps(value))
     assert found[3] == {
         "time": "2026-03-01 00:00:03",
