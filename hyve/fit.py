@@ -15,7 +15,7 @@ from hyve.profile import told
 from hyve.store import Table
 from hyve.tokens import count_tokens
 
-_ROUNDS, SPARE = 4, 8
+_ROUNDS, _SPARE = 4, 8
 """So often a text is filled up while more than a few tokens are unused."""
 _MARKERS = 16
 """Tokens that the marks of cut rows and columns may take."""
@@ -85,16 +85,34 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
             most = most * 3 // 4
     # A text has fewer tokens than its lines one by one: there is room for some more.
     for _ in range(_ROUNDS):
-        if found.unused < SPARE or not found.left:
+        if found.unused < _SPARE or not found.left:
             break
         room += found.unused
-        more = assembled(_taken(lines, room))
+        taken = _taken(lines, room)
+        more = assembled(taken)
         if more.unused < 0:
             room += more.unused - found.unused
-            more = assembled(_taken(lines, room + found.unused // 2))
+            taken = _taken(lines, room + found.unused // 2)
+            more = assembled(taken)
         if not 0 <= more.unused < found.unused:
             break
-        found = more
+        found, kept = more, taken
+    if found.unused >= _SPARE and (small := _small(lines, kept, found.unused)):
+        more = assembled([*kept, *small])
+        found = more if more.unused >= 0 else found
+    return found
+
+
+def _small(lines: Sequence[Line], kept: Sequence[Line], room: int) -> list[Line]:
+    """Of the rows left out those that fit, of tables of which some are shown: larger ones before them took no room."""
+    taken = set(map(id, kept))
+    shown = {line.table for line in kept if line.section == ROWS}
+    found = []
+    for line in lines:
+        row = line.section == ROWS and line.order >= 0 and line.table in shown
+        if row and line.cost <= room and id(line) not in taken:
+            found.append(line)
+            room -= line.cost
     return found
 
 

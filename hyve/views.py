@@ -21,7 +21,7 @@ from heapq import merge
 from hyve import codecs, notation, rank
 from hyve.columns import Columns
 from hyve.document import collector_paused
-from hyve.fit import SPARE, Fitted, Line, fit, precedence
+from hyve.fit import Fitted, Line, fit, precedence
 from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
 from hyve.store import Datastore, Table
@@ -37,6 +37,8 @@ _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
 _HALVINGS = 4
 _READY, _MORE = 1.25, (1.25, 2.5)
 """Rows are made ready, those that matter most first, for so many times the budget, and more where it has gaps left."""
+_ROW = 12
+"""Tokens of a short row: for less no more rows are made ready."""
 _SLACK = 0.02
 """The share of the budget that may stay unused while something is cut."""
 
@@ -87,7 +89,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         lines += _worth(rows, budget * _READY)
         found = fit(lines, tables, rest, budget, note)
         for more in _MORE:
-            further = list(_worth(rows, budget * more)) if found.unused >= SPARE else []
+            further = list(_worth(rows, budget * more)) if found.unused > _ROW else []
             if not further:
                 break
             lines += further
