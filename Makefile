@@ -28,10 +28,11 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Of the unit tests as many at a time as there are processors; then what starts brokers and workers, one by one.
+# Of the unit tests as many at a time as there are processors; then two files at a time of what starts brokers and
+# workers, which mostly wait.
 test: lint
 	$(BIN)/pytest -n auto tests/unit tests/fuzz $(ARGS)
-	$(BIN)/pytest tests/integration $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile tests/integration $(ARGS)
 
 # On Apache Kafka: by Docker, or by Java 17 and Maven, or HYVE_TEST_BOOTSTRAP=host:port; fails where there is none.
 test-kafka: $(VENV)/.test
