@@ -2,8 +2,9 @@
 
 Rules:
 - An alert that was asked about, waits, or is being asked about is not taken again: resent alerts ask nothing twice.
-  What an earlier worker asked is read back from the alerts topic itself: all that stands before the first record that
-  this worker is given of a partition was worked on.
+  What an earlier worker asked is read back from the alerts topic itself: all that stands below the offset that the
+  group has committed was worked on. Not all before the first record that this worker is given: Faust leaves some out
+  while partitions move, and gives them later.
 - Alerts of one group that wait at the same time become one request. A turn comes after `alert_settle` seconds, so that
   alerts of one moment meet; then the group with the most severe alert is first, and among equals the one that waited
   longest. Waiting raises a group by one severity a minute, so no storm starves it.
@@ -28,6 +29,7 @@ from functools import partial
 from typing import Any
 
 import faust
+from faust.types import TP
 
 from hyve.errors import HyveError
 from schemas import Alert
@@ -145,8 +147,12 @@ class Pending:
 class AlertQueue:
     """Takes alert records, and sends one request for each group when its turn comes."""
 
-    def __init__(self, settings: Settings, collect: Collect, send: Send) -> None:
+    def __init__(
+        self, settings: Settings, collect: Collect, send: Send, committed: Callable[[str, int], int | None]
+    ) -> None:
+        """`committed`: the offset that the group has committed of a topic and partition, None where there is none."""
         self._settings, self._collect, self._send = settings, collect, send
+        self._committed = committed
         self._pending = Pending(settings.alert_settle)
         self._asked = Recent[tuple[str, str]](_REMEMBERED)
         self._known: set[Place] = set()
@@ -163,7 +169,8 @@ class AlertQueue:
         place = record.topic, record.partition
         if place not in self._known:
             self._known.add(place)
-            for key in await asyncio.to_thread(self._asked_before, record):
+            below = min(record.offset, max(0, self._committed(*place) or 0))
+            for key in await asyncio.to_thread(self._asked_before, record, below):
                 self._asked.add(key)
         try:
             alert = Alert.from_bytes(record.value)
@@ -186,9 +193,9 @@ class AlertQueue:
             self._changed.clear()
             await self._changed.wait()
 
-    def _asked_before(self, record: Incoming) -> list[tuple[str, str]]:
-        """The firings that stand before `record` in its partition. Blocks."""
-        last = record.offset - 1
+    def _asked_before(self, record: Incoming, below: int) -> list[tuple[str, str]]:
+        """The firings that stand in the partition of `record` below an offset. Blocks."""
+        last = below - 1
         if last < 0:
             return []
         now = time.time()
@@ -261,7 +268,13 @@ class AlertQueue:
 
 def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
     """Registers the agent that reads the alerts, and the task that gives them turns."""
-    queue = AlertQueue(settings, Collect(settings), send)
+
+    def committed(topic: str, partition: int) -> int | None:
+        consumer: Any = app.consumer
+        found: int | None = consumer.committed_offset(TP(topic, partition))
+        return found
+
+    queue = AlertQueue(settings, Collect(settings), send, committed)
     metrics.ALERTS_WAITING.set_function(lambda: queue.waiting)
     ledger = Ledger()
 

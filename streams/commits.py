@@ -52,6 +52,10 @@ class Consumer(aiokafka.Consumer):
         channels = topics._topic_name_index.get(topic, ())
         return any(2 * channel.queue.qsize() > channel.queue.maxsize for channel in channels)
 
+    def committed_offset(self, tp: TP) -> int | None:
+        """The offset below which all is done, as the group has told Kafka; None where it has told nothing yet."""
+        return self._committed_offset[tp]
+
     async def perform_seek(self) -> None:
         self._first.clear()
         await super().perform_seek()

@@ -135,7 +135,7 @@ class Bench:
         self.ledger = Ledger()
         self.collect = Model()
         settings = load(**{"alert_settle": 0.0, **given})
-        self.queue = AlertQueue(settings, self.collect, self._send)  # type: ignore[arg-type]
+        self.queue = AlertQueue(settings, self.collect, self._send, lambda *_: None)  # type: ignore[arg-type]
 
     async def _send(self, records: Iterable[Outgoing]) -> None:
         self.sent += records
@@ -160,7 +160,7 @@ class Bench:
 
 @pytest.fixture(autouse=True)
 def _nothing_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record: [])
+    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record, below: [])
 
 
 async def test_an_alert_is_asked_about_once_however_often_it_comes() -> None:
@@ -176,7 +176,7 @@ async def test_an_alert_is_asked_about_once_however_often_it_comes() -> None:
 
 
 async def test_what_earlier_workers_asked_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record: [("a", START)])
+    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record, below: [("a", START)])
     bench = Bench()
     await bench.take(alert("a"), 7)
     await bench.take(alert("b"), 8)
@@ -316,6 +316,24 @@ def test_earlier_firings_are_read_from_the_partition_itself(monkeypatch: pytest.
                 yield Incoming("hyve.alerts", 3, offset, it if isinstance(it, bytes) else it.to_bytes())
 
     monkeypatch.setattr(alertqueue.kafka, "RangeReader", Reader)
-    queue = AlertQueue(load(), Model(), None)  # type: ignore[arg-type]
-    assert queue._asked_before(record(alert("d"), 4, 3)) == [("a", START), ("c", START)]
-    assert queue._asked_before(record(alert("d"), 0, 3)) == []
+    queue = AlertQueue(load(), Model(), None, lambda *_: None)  # type: ignore[arg-type]
+    assert queue._asked_before(record(alert("d"), 4, 3), 4) == [("a", START), ("c", START)]
+    assert queue._asked_before(record(alert("d"), 4, 3), 3) == [("a", START)]
+    assert queue._asked_before(record(alert("d"), 0, 3), 0) == []
+
+
+@pytest.mark.parametrize(("committed", "below"), [(None, 0), (-1, 0), (2, 2), (3, 3), (9, 3)])
+async def test_a_record_that_comes_later_than_one_behind_it_was_not_asked_before(
+    monkeypatch: pytest.MonkeyPatch, committed: int | None, below: int
+) -> None:
+    """Invariant 8: Faust leaves records out while partitions move. What the group has not committed is not done."""
+    stored = [alert(name) for name in "abcd"]
+    monkeypatch.setattr(
+        AlertQueue, "_asked_before", lambda self, record, below: [(it.fingerprint, START) for it in stored[:below]]
+    )
+    bench = Bench()
+    bench.queue._committed = lambda *_: committed
+    for offset in (3, 0, 1, 2):
+        await bench.take(stored[offset], offset)
+    await bench.until(lambda: len(bench.released) == 4)
+    assert sorted(name for group in bench.collect.groups for name in group) == list("abcd"[below:])
