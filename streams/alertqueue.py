@@ -1,7 +1,8 @@
 """Alerts that wait for their turn: groups of them, the most severe first.
 
 Rules:
-- An alert that was asked about, waits, or is being asked about is not taken again: resent alerts ask nothing twice.
+- An alert that was asked about, waits, or is being asked about is not taken again: resent alerts ask nothing twice. One
+  that comes while it is being asked about is done when that is: it may be the same record, given once more.
   What an earlier worker asked is read back from the alerts topic itself: all that stands below the offset that the
   group has committed was worked on. Not all before the first record that this worker is given: Faust leaves some out
   while partitions move, and gives them later.
@@ -155,6 +156,8 @@ class AlertQueue:
         self._committed = committed
         self._pending = Pending(settings.alert_settle)
         self._asked = Recent[tuple[str, str]](_REMEMBERED)
+        self._asking: dict[tuple[str, str], list[Waiting]] = {}
+        """Of what is being asked about, those that came meanwhile."""
         self._known: set[Place] = set()
         self._changed = asyncio.Event()
         self._turns: set[asyncio.Task[None]] = set()
@@ -184,6 +187,8 @@ class AlertQueue:
         if alert.status == "resolved":
             for it in (*self._pending.resolve(alert), waiting):
                 self._finish(it, "resolved" if it is waiting else "cancelled")
+        elif waiting.key in self._asking:
+            self._asking[waiting.key].append(waiting)
         elif waiting.key in self._pending or waiting.key in self._asked:
             self._finish(waiting, "repeated")
         else:
@@ -231,6 +236,7 @@ class AlertQueue:
                 if len(self._turns) < self._settings.alert_turns and (group := self._pending.next(time.monotonic())):
                     for it in group:
                         self._asked.add(it.key)
+                        self._asking[it.key] = []
                     turn = asyncio.create_task(self._turn(group))
                     self._turns.add(turn)
                     turn.add_done_callback(self._turns.discard)
@@ -252,10 +258,16 @@ class AlertQueue:
             for it in group:
                 self._asked.discard(it.key)
                 await deliver_or_bury(self._send, [buried(it.record, _STAGE, error)], it.record, _STAGE)
-                self._finish(it, "failed")
+                self._told(it, "failed")
             return
         for it in group:
-            self._finish(it, "asked")
+            self._told(it, "asked")
+
+    def _told(self, waiting: Waiting, outcome: str) -> None:
+        """Gives back an alert that was asked about, and those like it that came meanwhile."""
+        self._finish(waiting, outcome)
+        for again in self._asking.pop(waiting.key, ()):
+            self._finish(again, "repeated")
 
     def forget(self, places: Iterable[Place]) -> None:
         """Partitions that go to another worker take along what waits. Their records are not given back."""

@@ -184,6 +184,35 @@ async def test_what_earlier_workers_asked_is_not_asked_again(monkeypatch: pytest
     assert bench.collect.groups == [["b"]]
 
 
+async def test_a_record_given_once_more_while_it_is_asked_about_is_not_given_back_before() -> None:
+    """Invariant 8: the partition was handed out anew in the middle; a worker that dies now must not have let it go."""
+    bench = Bench()
+    held = asyncio.Event()
+
+    async def slow(records: Iterable[Outgoing]) -> None:
+        await held.wait()
+        bench.sent += records
+
+    bench.queue._send = slow
+    await bench.take(alert("a"), 5)
+    runner = asyncio.create_task(bench.queue.run())
+    while not bench.collect.groups:  # noqa: ASYNC110 (what is awaited is not one event)
+        await asyncio.sleep(0.005)
+    bench.ledger.forget([("hyve.alerts", 0)])
+    bench.queue.forget([("hyve.alerts", 0)])
+    await bench.take(alert("a"), 5)
+    await asyncio.sleep(0.05)
+    assert bench.released == []
+    held.set()
+    while not bench.released:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+    runner.cancel()
+    assert bench.released == [(0, 5)]
+    assert bench.collect.groups == [["a"]]
+    await bench.take(alert("a"), 6)
+    assert bench.released == [(0, 5), (0, 6)]
+
+
 async def test_a_storm_becomes_as_many_requests_as_groups_the_severest_first() -> None:
     bench = Bench(alert_turns=1)
     for number in range(1000):
