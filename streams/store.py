@@ -151,6 +151,12 @@ class StoreStage:
             command = StoreCommand.from_bytes(record.value)
         except ValueError as error:
             raise Poison(str(error)) from None
+        # A worker that died may have left two decisions of one request, which would both answer it side by side.
+        turn = self._turns.setdefault(command.request_id, asyncio.Lock())
+        async with turn:
+            return await self._decided(command, record)
+
+    async def _decided(self, command: StoreCommand, record: Incoming) -> Sequence[Outgoing]:
         if await self._has_result(
             command.request_id, min(record.timestamp, command.account.created or record.timestamp)
         ):

@@ -177,6 +177,25 @@ async def test_a_template_that_does_not_fit_goes_back_to_the_model_once() -> Non
     assert await store.command(command("template", hop=2)) == []
 
 
+@pytest.mark.parametrize(
+    "first", [command("template"), command("direct", text="one"), command("query", sql="SELECT 1")]
+)
+async def test_two_decisions_side_by_side_are_answered_once(first: Incoming) -> None:
+    """Invariant 8: one of hop 2, of a prompt that a worker sent before it died, beside one of hop 1, asked again."""
+
+    class Slow(Pool):
+        async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
+            await asyncio.sleep(0.02)
+            self.stores.add(command.request_id)
+            return await super().finish(command, limit)
+
+    store = stage(pool := Slow())
+    await store.request(request())
+    outs = await asyncio.gather(store.command(first), store.command(command("query", hop=2, sql="SELECT 2")))
+    assert [item.topic for out in outs for item in out].count("results") == 1
+    assert len(pool.finished) == 1
+
+
 async def test_a_store_that_is_gone_is_built_from_the_request_record() -> None:
     asked: list[Position] = []
 
