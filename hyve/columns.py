@@ -39,7 +39,6 @@ class Values:
 
     def __init__(self, values: pa.Array[Any] | list[Any], kind: pa.DataType) -> None:
         self._values, self._kind = values, kind
-        self._listed = values if isinstance(values, list) else None
 
     def __len__(self) -> int:
         return len(self._values)
@@ -56,35 +55,36 @@ class Values:
 
     def shown(self, places: NDArray[np.int64] | None = None) -> list[Any]:
         """The values, or those at some places, as they are shown."""
-        if self._listed is None:
-            return shown(self.array if places is None else self.array.take(pa.array(places, pa.int64())))
-        return self._listed if places is None else [self._listed[place] for place in places.tolist()]
+        values = self._values
+        if isinstance(values, list):
+            return values if places is None else [values[place] for place in places.tolist()]
+        return shown(values if places is None else values.take(pa.array(places, pa.int64())))
 
     def numbers(self) -> NDArray[np.float64]:
         """Numeric values as doubles."""
-        if self._listed is not None:
-            return np.array(self._listed, np.float64)
-        doubles: NDArray[np.float64] = self.array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if isinstance(self._values, list):
+            return np.array(self._values, np.float64)
+        doubles: NDArray[np.float64] = self._values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return doubles
 
     def only(self, some: NDArray[np.bool_]) -> Values:
         """Those that `some` says."""
-        if self._listed is None:
-            return Values(self.array.filter(pa.array(some)), self._kind)
-        return Values([value for value, wanted in zip(self._listed, some, strict=True) if wanted], self._kind)
+        if isinstance(self._values, list):
+            return Values([value for value, wanted in zip(self._values, some, strict=True) if wanted], self._kind)
+        return Values(self._values.filter(pa.array(some)), self._kind)
 
     def edges(self) -> tuple[Any, Any]:
         """The least and the greatest value as they are shown."""
-        if self._listed is not None:
-            return min(self._listed), max(self._listed)
-        edges = pc.min_max(self.array)
+        if isinstance(self._values, list):
+            return min(self._values), max(self._values)
+        edges = pc.min_max(self._values)
         low, high = shown(pa.array([edges["min"], edges["max"]], self._kind))
         return low, high
 
     def same(self, other: Values) -> bool:
         """Whether two columns have the same values in the same order."""
-        if self._listed is not None and other._listed is not None:
-            return self._listed == other._listed
+        if isinstance(self._values, list) and isinstance(other._values, list):
+            return self._values == other._values
         return bool(self.array.equals(other.array))
 
 
