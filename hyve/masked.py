@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -159,7 +160,7 @@ def spelled(store: Datastore, statement: str) -> str:
     return store.spelled(statement) if isinstance(store, _Masked) else statement
 
 
-class _Masked:
+class _Masked(ABC):
     """The store with the names that a model knows, and some of its values masked."""
 
     masked = None
@@ -170,8 +171,9 @@ class _Masked:
         self.flags = store.flags
 
     @property
+    @abstractmethod
     def names(self) -> Names:
-        raise NotImplementedError
+        """The names that a model knows."""
 
     @property
     def catalog(self) -> Catalog:
@@ -181,9 +183,9 @@ class _Masked:
         copies = [copy for name in self._read_by(statement) if (copy := self._copy(name)) is not None]
         return replace(self._store.query(self.spelled(statement), limits, copies), sql=statement)
 
+    @abstractmethod
     def spelled(self, statement: str) -> str:
         """A statement as it is run."""
-        raise NotImplementedError
 
     def _own_names(self) -> dict[str, str]:
         """The changed names, as the copies have them."""
@@ -395,13 +397,9 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def mask_column(redactor: Redactor, name: str, column: pa.Array[Any]) -> pa.Array[Any] | None:
     """A column with its secrets masked, None where it has none. Numbers under a password's name are left out."""
-    label = redactor.label(name)
-    if not _is_text(column.type):
-        return pa.nulls(len(column), column.type) if label == "password" and _is_number(column.type) else None
-    coded = column.dictionary_encode()
-    texts = cast("list[str]", coded.dictionary.to_pylist())
-    shown = list(redactor.mask_cells(texts, name))
-    return None if shown == texts else pa.array(shown, column.type).take(coded.indices)
+    if _is_number(column.type) and redactor.label(name) == "password":
+        return pa.nulls(len(column), column.type)
+    return changed(column, name, redactor, redactor.mask_cells)
 
 
 __all__ = ["MaskedStore", "answers", "build", "changed", "follows", "mask_column", "spelled", "tells"]
