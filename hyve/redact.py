@@ -160,12 +160,7 @@ class Redactor:
 
     def _mask_told(self, text: str) -> str:
         """Masks what its form, a name before it, or its place in a document tells to be a secret."""
-        parts: list[str] = []
-        last = 0
-        for start, end, label in self._told(text) if "secrets" in self.kinds else ():
-            parts += self._escape(text[last:start]), self._of(label, text[start:end])
-            last = end
-        text = "".join([*parts, self._escape(text[last:])])
+        text = self._without(text, self._told(text) if "secrets" in self.kinds else ())
         if "emails" in self.kinds and "@" in text:
             text = _EMAIL.sub(lambda match: self._of("email", match[0]), text)
         if "ips" in self.kinds:
@@ -278,6 +273,15 @@ class Redactor:
         found = HINTS.find_matches_as_indexes(small, overlapping=True)
         return [(start, *ASKED[which]) for start, which in sorted((start, which) for which, start, _ in found)]
 
+    def _without(self, text: str, secrets: Iterable[Span]) -> str:
+        """A text with placeholders for secrets that stand in it, and for what looks like a placeholder."""
+        parts: list[str] = []
+        last = 0
+        for start, end, label in secrets:
+            parts += self._escape(text[last:start]), self._of(label, text[start:end])
+            last = end
+        return "".join([*parts, self._escape(text[last:])])
+
     def _escape(self, text: str) -> str:
         return PLACEHOLDER.sub(lambda match: self._of("literal", match[0]), text) if "<" in text else text
 
@@ -309,16 +313,16 @@ class Redactor:
 
     def mask_value(self, value: Any, name: str = "") -> Any:
         """A value of JSON with its secrets masked; `name` is the field or column that it stands in."""
-        return self._masked(value, name, held(name) if "secrets" in self.kinds else "")
+        return self._masked(value, name, self._held(name))
 
     def mask_cells(self, values: Sequence[Any], name: str = "") -> Sequence[Any]:
         """The values of a column with their secrets masked; what one tells to be a secret is masked in all texts."""
-        holds = held(name) if "secrets" in self.kinds else ""
+        holds = self._held(name)
         if not holds and _PLAIN.issuperset(map(type, values)):
             return values
         texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
-        apart = holds or may_keep(name)
-        shown = [self._masked(text, name, holds) for text in texts] if apart else self.mask_all(texts)
+        by_name = holds or may_keep(name)
+        shown = [self._masked(text, name, holds) for text in texts] if by_name else self.mask_all(texts)
         known = dict(zip(texts, shown, strict=True))
         return [known[value] if isinstance(value, str) else self._masked(value, name, holds) for value in values]
 
@@ -342,8 +346,8 @@ class Redactor:
         if isinstance(value, Pairs | Mapping):
             fields = list(value.items() if isinstance(value, Mapping) else value)
             made = [
-                (self.mask_value(key), self._masked(inner, str(key), inside))
-                for key, inner, inside in self._held(fields, holds)
+                (self._masked(key, "", ""), self._masked(inner, str(key), inside))
+                for key, inner, inside in self._fields(fields, holds)
             ]
             return Pairs(made) if isinstance(value, Pairs) else dict(made)
         if isinstance(value, list | tuple):
@@ -352,7 +356,11 @@ class Redactor:
             return self._of("password", str(value))
         return value
 
-    def _held(self, fields: list[tuple[Any, Any]], holds: str) -> Iterator[tuple[Any, Any, str]]:
+    def _held(self, name: str) -> str:
+        """What an object or a list in a field of this name may hold."""
+        return held(name) if "secrets" in self.kinds else ""
+
+    def _fields(self, fields: list[tuple[Any, Any]], holds: str) -> Iterator[tuple[Any, Any, str]]:
         """The fields of an object that `holds` something, and what each of them holds."""
         if "secrets" not in self.kinds:
             yield from ((key, inner, "") for key, inner in fields)
@@ -394,12 +402,7 @@ class Redactor:
             json.loads(text)
         except (ValueError, RecursionError):
             return None
-        parts: list[str] = []
-        last = 0
-        for start, end, label in json_field(text, 0, 0, '"', name)[0]:
-            parts += self._escape(text[last:start]), self._of(label, text[start:end])
-            last = end
-        return self.mask_known("".join([*parts, self._escape(text[last:])]))
+        return self.mask_known(self._without(text, json_field(text, 0, 0, '"', name)[0]))
 
     def label(self, name: str) -> str:
         """What the values of a field or column of this name are, "" where they are no secrets."""

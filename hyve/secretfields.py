@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -156,12 +156,8 @@ class _Json:
     def secrets(self) -> list[Span]:
         """What was found, in the text's order."""
         kept = bytearray(len(self.values))
-        last = 0
-        for run in sorted(self.kept, key=lambda run: run.start):
-            first = max(run.start, last)
-            if first < run.stop:
-                kept[first : run.stop] = b"\1" * (run.stop - first)
-                last = run.stop
+        for run in _disjoint(self.kept):
+            kept[run.start : run.stop] = b"\1" * len(run)
         found = [
             Span(start, end, says or "password")
             for (start, end, says), name, whole in zip(self.values, self.names, kept, strict=True)
@@ -182,6 +178,16 @@ def json_field(text: str, at: int, level: int, mark: str, name: str) -> tuple[li
     reader = _Json(text, level, mark)
     end = reader.read(at, len(text), held(name))
     return reader.secrets(), end
+
+
+def _disjoint(runs: Iterable[range]) -> Iterator[range]:
+    """Runs in order, without what an earlier one has."""
+    last = 0
+    for run in sorted(runs, key=lambda run: run.start):
+        first = max(run.start, last)
+        if first < run.stop:
+            yield range(first, run.stop)
+            last = run.stop
 
 
 def apart(spans: Iterable[Span]) -> list[Span]:
@@ -245,12 +251,10 @@ def yaml_secrets(text: str, lines_of: re.Pattern[str] = _LINE, start: int = 0, s
         closed = stack.pop()
         closed.close(len(lines), kept, stack[-1] if stack else None)
     found: list[Span] = []
-    last = 0
-    for run in sorted(kept, key=lambda run: run.start):
-        for first, end in lines[max(run.start, last) : run.stop]:
+    for run in _disjoint(kept):
+        for first, end in lines[run.start : run.stop]:
             if end and not _BLOCK.fullmatch(text[first:end].rstrip()):
                 found.append(_scalar(text, first, end, "password"))
-        last = max(last, run.stop)
     return [span for span in found if span.end > span.start]
 
 

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
+from hyve.secretnames import METHODS
+
 LABELS: Final = ("password", "key", "token", "private_key", "cookie", "email", "ip", "literal")
 """What placeholders are called after; `literal` stands for text that looks like one."""
 
@@ -123,7 +125,7 @@ def _form(
 _I = re.IGNORECASE
 _ODD = r"(?=[^\s\"'\\]{0,200}?[\d!@#$%^&*+=~])"
 """No plain word follows."""
-_METHODS = r"(?![\w-]{0,40}?(?i:oauth|oidc|saml|scram|cram|ntlm|krb|x509|md5|sha[-_]?\d|hs256|rs256|tls))"
+_NO_METHOD = rf"(?![\w-]{{0,40}}?(?i:{METHODS}))"
 """No way to log in follows."""
 _FORMS = (
     _form("literal", " ".join(f"<{label}_" for label in LABELS), PLACEHOLDER.pattern, "", _I),
@@ -215,7 +217,7 @@ _FORMS = (
         "password",
         ("auth ", 'auth"', "auth\\"),
         r"AUTH[\"\\]{0,8}\s{1,2}(?:(?:default|PLAIN|LOGIN|\\{0,7}\"\w{1,64}\\{0,7}\")\s{1,2})?+[\"\\]{0,8}"
-        rf"{_METHODS}(?=[^\s\"'\\]{{0,200}}?\d)(?=[^\s\"'\\]{{0,200}}?[A-Za-z])([^\s\"'\\,;]{{4,400}}+)"
+        rf"{_NO_METHOD}(?=[^\s\"'\\]{{0,200}}?\d)(?=[^\s\"'\\]{{0,200}}?[A-Za-z])([^\s\"'\\,;]{{4,400}}+)"
         r"(?=[\"\\]|[ \t]{0,20}+(?:[\r\n]|\Z))",
         r"(?<![\w-])",
     ),
@@ -228,7 +230,7 @@ _FORMS = (
     _form(
         "password",
         ("with password ", "with the password "),
-        rf"with (?:the )?password\s{{1,4}}+[\"']?{_METHODS}{_ODD}([^\s\"'\\,;]{{4,200}})"
+        rf"with (?:the )?password\s{{1,4}}+[\"']?{_NO_METHOD}{_ODD}([^\s\"'\\,;]{{4,200}})"
         r"(?<![.:)\]}])(?=[\s\"'\\,;.:)\]}]|\Z)",
         flags=_I,
     ),

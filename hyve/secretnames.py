@@ -56,7 +56,9 @@ _FINDS = re.compile(
 """Keys by which something is found."""
 _KEY = re.compile(r"(?=(?:.*?\d){2})(?=(?:.*?[A-Za-z]){3})[\w+/=~-]{16,400}", re.DOTALL)
 _RUN = re.compile(r"[A-Za-z0-9]{12}")
-_METHOD = re.compile(r"oauth|oidc|saml|scram|cram|ntlm|krb|x509|md5|sha[-_]?\d|hs256|rs256|tls", re.IGNORECASE)
+METHODS: Final = r"oauth|oidc|saml|scram|cram|ntlm|krb|x509|md5|sha[-_]?\d|hs256|rs256|tls"
+"""Ways to log in."""
+_METHOD = re.compile(METHODS, re.IGNORECASE)
 _CONNECTION = re.compile(r"(?:.*[^a-z])?connection_?string(?:_\w{1,8})?", re.IGNORECASE)
 _AUTH_INNER = re.compile(r"basic|bearer|digest|value|raw|header|auth", re.IGNORECASE)
 _WORKING = re.compile(r"(?:~|\.{0,2}/|[A-Za-z]:\\).*", re.DOTALL)
