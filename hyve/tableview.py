@@ -36,7 +36,7 @@ from hyve.profile import (
     told,
 )
 from hyve.rowview import RowView, listing, row_view, show
-from hyve.store import Column, Datastore, Table
+from hyve.store import Column, Table
 
 _NAMES = 40
 """So many columns of a table that is told in brief are named."""
@@ -201,8 +201,7 @@ def _join(table: Table) -> str:
 
 
 def table_view(
-    store: Datastore,
-    columns: Columns,
+    tables: Sequence[Columns],
     index: int,
     weight: float,
     words: Sequence[str],
@@ -210,7 +209,8 @@ def table_view(
     switches: Switches,
     main: bool = False,
 ) -> TableView:
-    """The candidates of one table."""
+    """The candidates of one of the tables."""
+    columns = tables[index]
     table, found = columns.table, profile(columns, max(PROFILED, budget // _COLUMN))
     only = kinds(columns)
     if only is not None and not only.all:
@@ -220,7 +220,7 @@ def table_view(
     views = found.views
     places = range(len(views))
     ranked = tuple(sorted(places, key=lambda i: (_column_rank(views[i], table, words), i)) if switches.rank else places)
-    parent, name = _series_name(store, table)
+    parent, name = _series_name(tables, table)
     averages = tuple(_mean_lines(found, ranked, words, parent, name, only))
     example = _example(found, ranked, only) if switches.queries else ""
     series = (
@@ -271,12 +271,13 @@ def _mean_lines(
             yield f"- mean {quote(measure.column.name)}{of} by {by}: {said}"
 
 
-def _series_name(store: Datastore, table: Table) -> tuple[Columns | None, str]:
+def _series_name(tables: Sequence[Columns], table: Table) -> tuple[Columns | None, str]:
     """The parent table and its column that names the series, or no table and their number."""
-    parent = store.catalog.table(table.parent or "")
-    texts = [c.name for c in parent.columns if c.type == "VARCHAR" and not c.derived] if parent is not None else []
+    parent = next((one for one in tables if one.table.name == table.parent), None)
+    above = parent.table.columns if parent is not None else ()
+    texts = [column.name for column in above if column.type == "VARCHAR" and not column.derived]
     named = [name for name in texts if name == "_key" or not rank.name_words(name).isdisjoint(ENTITIES)]
-    return (Columns(store, parent), named[0]) if parent is not None and named else (None, SERIES)
+    return (parent, named[0]) if named else (None, SERIES)
 
 
 def _series(columns: Columns, parent: Columns, name: str) -> dict[str, str]:

@@ -71,7 +71,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     main = detailed[: _MAIN if budget >= _ROOMY else 1]
     if budget < _ROOMY:
         weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
-    full = {i: table_view(store, columns[i], i, weights[i], words, budget, switches, i in main) for i in detailed}
+    full = {i: table_view(columns, i, weights[i], words, budget, switches, i in main) for i in detailed}
     pending = [i for i in ranked if i not in full]
     known = {value for view in full.values() for value in view.named()}
     views: dict[int, TableView | Brief] = {**full}
@@ -108,7 +108,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         for i in [i for i in pending if (i in notes) == again]:
             if found.unused <= budget * _SLACK or (again and found.left):
                 break
-            views[i] = table_view(store, columns[i], i, weights[i], words, budget, switches)
+            views[i] = table_view(columns, i, weights[i], words, budget, switches)
             found = best(cells[0])
         found = _lengthened(found, cells, best, cut)
     return Excerpt(found.text, True)
