@@ -180,29 +180,20 @@ class _Masked(ABC):
         return self.names.catalog
 
     def query(self, statement: str, limits: Limits | None = None) -> QueryResult:
-        copies = [copy for name in self._read_by(statement) if (copy := self._copy(name)) is not None]
-        return replace(self._store.query(self.spelled(statement), limits, copies), sql=statement)
+        spelled = self.spelled(statement)
+        copies = [copy for name in self._read_by(statement, spelled) if (copy := self._copy(name)) is not None]
+        return replace(self._store.query(spelled, limits, copies), sql=statement)
 
     @abstractmethod
     def spelled(self, statement: str) -> str:
         """A statement as it is run."""
 
-    def _own_names(self) -> dict[str, str]:
-        """The changed names, as the copies have them."""
-        names = self.names
-        return {
-            one.lower(): one
-            for table, columns in names.columns.items()
-            for one in (table, *columns)
-            if one.lower() in names.changed
-        }
-
-    def _read_by(self, statement: str) -> list[str]:
-        """The tables that a statement may read."""
+    def _read_by(self, statement: str, spelled: str) -> list[str]:
+        """The tables that a statement may read; `spelled` as it is run."""
         small = statement.lower()
         told: set[str] = set()
         with suppress(SqlError):  # an operator's table may be spelled with escapes
-            for node in nodes(guard.tree(self.spelled(statement))):
+            for node in nodes(guard.tree(spelled)):
                 told.update(given(node) if node.get("type") == "TABLE_FUNCTION" else ())
         return [name for name in self.names.tables if name.lower() in small or name.lower() in told]
 
@@ -282,7 +273,7 @@ class _Shown(_Masked):
         return found
 
     def spelled(self, statement: str) -> str:
-        return self._redactor.masked_sql(statement, self._own_names())
+        return self._redactor.masked_sql(statement, self.names.spelled)
 
     def _learn(self, table: Table) -> None:
         """Learns the values of columns whose name says that they are secret, and of rows whose `key` or `name` does."""
@@ -331,10 +322,10 @@ class _Asked(_Masked):
         return self._store.sources
 
     def spelled(self, statement: str) -> str:
-        return self._redactor.unmask_sql(statement, self._own_names(), keep=True)
+        return self._redactor.unmask_sql(statement, self.names.spelled, keep=True)
 
-    def _read_by(self, statement: str) -> list[str]:
-        return super()._read_by(statement) if self._redactor.keep or self.names.changed else []
+    def _read_by(self, statement: str, spelled: str) -> list[str]:
+        return super()._read_by(statement, spelled) if self._redactor.keep or self.names.changed else []
 
     def _values(self, table: str, columns: Sequence[str]) -> dict[str, pa.Array[Any]]:
         return super()._values(table, columns) if self._redactor.keep else {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hyve.naming import free_name
 from hyve.redact import Redactor
@@ -30,6 +31,12 @@ class Names:
     tables: Mapping[str, str]
     columns: Mapping[str, Mapping[str, str]]
     changed: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def spelled(self) -> Mapping[str, str]:
+        """The changed names in lower case, and as they are spelled."""
+        shown = (one for table, columns in self.columns.items() for one in (table, *columns))
+        return {one.lower(): one for one in shown if one.lower() in self.changed}
 
 
 def shown_names(catalog: Catalog, redactor: Redactor) -> Names:

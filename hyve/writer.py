@@ -205,8 +205,7 @@ class Writer:
             return False
         hidden = [table.columns[place] for place in _shown([head for head, _, _ in table.counters])]
         for head, _, _ in table.counters:
-            head.column, column = None, head.column
-            head.aside = column
+            head.aside, head.column = head.column, None
         rest = [table.columns[place] for place in _shown(heads)]
         labels = () if table.packed else table.counters[0][1].labels or ()
         most = sum(count_tokens(",\n".join(cells)) for cells in hidden)
@@ -280,10 +279,9 @@ class Writer:
         if codec is None or codec.cells is not None:
             table.add(head, cells if codec is None or codec.cells is None else codec.cells)
 
-    def _note(self, codec: Codec | None) -> None:
-        if codec is not None:
-            self.saved[codec.kind] += codec.saved
-            self.used.add(codec.kind)
+    def _note(self, codec: Codec) -> None:
+        self.saved[codec.kind] += codec.saved
+        self.used.add(codec.kind)
 
     def _lists(self, one: Field, found: Records, below: bool) -> tuple[str, list[str]]:
         """(head, cells) of a field of lists, or (head, lines) where their rows stand `below` their record."""
