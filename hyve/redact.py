@@ -45,17 +45,17 @@ from hyve.secretfields import (
     yaml_secrets,
 )
 from hyve.secretforms import (
-    ASKED,
     ASSIGNED,
     BELOW,
     DIGEST,
     DSN,
-    HINTS,
     LABELS,
     LIKELY,
     OPENED,
     PAIRED,
     PLACEHOLDER,
+    places,
+    searchable,
 )
 from hyve.secretnames import (
     ALL,
@@ -80,7 +80,6 @@ from hyve.templates import MASK
 
 KINDS: Final = ("secrets", "emails", "ips")
 """What can be masked."""
-_CAPITALS = re.compile("[A-Z]+")
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])")
 _IP = re.compile(
     r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)|(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?![\w:])"
@@ -174,7 +173,7 @@ class Redactor:
             fields += json_secrets(text) + yaml_secrets(text)
         spans: list[Span] = []
         last = read = line = 0
-        for place, label, pattern in self._places(text):
+        for place, label, pattern in places(text):
             if place >= line:
                 found, line = self._table(text, place)
                 fields += found
@@ -260,18 +259,8 @@ class Redactor:
         if self.kinds - {"secrets"} or self._everywhere or self._exact:
             return True
         return bool(PLACEHOLDER.search(text) or KUBERNETES.search(text)) or any(
-            pattern.match(text, at) for at, _, pattern in self._places(text)
+            pattern.match(text, at) for at, _, pattern in places(text)
         )
-
-    def _places(self, text: str) -> list[tuple[int, str, re.Pattern[str]]]:
-        """Where a secret may be told in a text, first what stands first, and as what by which pattern."""
-        if "secrets" not in self.kinds:
-            return []
-        small = text.lower()
-        if len(small) != len(text):  # some letters become two
-            small = _CAPITALS.sub(lambda match: match[0].lower(), text)
-        found = HINTS.find_matches_as_indexes(small, overlapping=True)
-        return [(start, *ASKED[which]) for start, which in sorted((start, which) for which, start, _ in found)]
 
     def _without(self, text: str, secrets: Iterable[Span]) -> str:
         """A text with placeholders for secrets that stand in it, and for what looks like a placeholder."""
@@ -291,12 +280,15 @@ class Redactor:
             return text
         if self._automaton is None:
             self._automaton = AhoCorasick(
-                self._everywhere, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.ContiguousNFA
+                map(searchable, self._everywhere),
+                matchkind=MatchKind.LeftmostLongest,
+                implementation=Implementation.ContiguousNFA,
             )
         parts: list[str] = []
         last = 0
         for start, end in self._matches(text):
-            parts += text[last:start], self._everywhere[text[start:end]]
+            known = text[start:end]
+            parts += text[last:start], self._everywhere.get(known, known)
             last = end
         return "".join([*parts, text[last:]])
 
@@ -305,8 +297,9 @@ class Redactor:
         assert self._automaton is not None
         taken = [match.span() for match in PLACEHOLDER.finditer(text)] if "<" in text else []
         last = 0
+        searched = searchable(text)
         for before, after in [*taken, (len(text), len(text))]:
-            for _, start, end in self._automaton.find_matches_as_indexes(text[last:before]):
+            for _, start, end in self._automaton.find_matches_as_indexes(searched[last:before]):
                 if end - start >= _LONG or not (_in_word(text, last + start) or _in_word(text, last + end)):
                     yield last + start, last + end
             last = after

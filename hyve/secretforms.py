@@ -2,7 +2,7 @@
 
 The patterns are our own: detect-secrets, the best known package of them, gives no positions, takes passwords without
 quotes for nothing and every word for a secret, and brings an HTTP client along (measured in the project's decisions).
-Each begins at one of a few fixed texts (`HINTS` finds these in one pass) and repeats within bounds.
+Each begins at one of a few fixed texts (`places` finds these in one pass) and repeats within bounds.
 """
 
 from __future__ import annotations
@@ -255,5 +255,23 @@ def _automaton() -> tuple[AhoCorasick, tuple[tuple[str, re.Pattern[str]], ...]]:
     return found, tuple(ask for _, ask in asked)
 
 
-HINTS, ASKED = _automaton()
+_HINTS, _ASKED = _automaton()
 """Finds the fixed texts in small letters; and per text, the label and the pattern to match there."""
+_CAPITALS = re.compile("[A-Z]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PRIVATE = 0x10F800 - 0xD800
+"""From surrogates to characters that nobody uses."""
+
+
+def places(text: str) -> list[tuple[int, str, re.Pattern[str]]]:
+    """Where a secret may be told in a text, first what stands first, and as what by which pattern."""
+    small = text.lower()
+    if len(small) != len(text):  # some letters become two
+        small = _CAPITALS.sub(lambda match: match[0].lower(), text)
+    found = _HINTS.find_matches_as_indexes(searchable(small), overlapping=True)
+    return [(start, *_ASKED[which]) for start, which in sorted((start, which) for which, start, _ in found)]
+
+
+def searchable(text: str) -> str:
+    """A text as an automaton takes it, of the same length: without lone surrogates, which UTF-8 does not have."""
+    return text if text.isascii() else _SURROGATE.sub(lambda match: chr(ord(match[0]) + _PRIVATE), text)

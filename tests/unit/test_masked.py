@@ -403,6 +403,15 @@ def test_columns_of_any_type_are_masked_for_a_statement(column: Any, name: str, 
         assert (None if made is None else made.to_pylist()) == shown
 
 
+def test_half_a_pair_of_surrogates_stops_no_masking() -> None:
+    data = [{"note": "\ud83e ok", "db": {"password": "zq-1\ud83e-77"}, "\ud83e key": n} for n in range(40)]
+    for budget in (1000, 8000):
+        store, prompt = prepare(Request("why?", (Payload("data", json.dumps(data)),), budget))
+        store.close()
+        assert "<password_" in prompt.text
+        assert "zq-1" not in prompt.text
+
+
 def test_what_lines_say_beside_their_text_tells_no_secret() -> None:
     """Templates and variables are made of the text, which they take apart."""
     secret = "Ab1!horse~Cd2!Ef3"

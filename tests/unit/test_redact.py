@@ -248,6 +248,14 @@ def test_what_stands_beside_a_secret_in_a_longer_value_is_shown_elsewhere() -> N
     assert redactor.mask_value("c29tZSBvcGFxdWU9", "connection_string").startswith("<password_")
 
 
+def test_lone_surrogates_of_json_stand_in_secrets_and_beside_them() -> None:
+    """JSON may escape half of a pair, as whoever cuts a text in an emoji does."""
+    redactor = Redactor()
+    assert redactor.mask("\ud83e password=ab\ud83e-9x1") == "\ud83e password=<password_1>"
+    assert redactor.mask("\udc00 ab\ud83e-9x1 ab\U0010f83e-9x1") == "\udc00 <password_1> ab\U0010f83e-9x1"
+    assert redactor.unmask("<password_1>") == "ab\ud83e-9x1"
+
+
 def test_a_plain_word_is_masked_where_it_is_told_only() -> None:
     redactor = Redactor()
     assert redactor.mask("password=admin and admin") == "password=<password_1> and admin"
@@ -273,6 +281,7 @@ _near = st.one_of(
     ),
     st.sampled_from(["a,token\n", "--token ", '\\"', '\\\\\\"', "value: ", "x: y\n", "mysql -pa", '"auth":{"basic":"']),
     st.text(max_size=6),
+    st.text(st.characters(categories=["Cs", "Ll"]), max_size=3),
     st.sampled_from(TOLD).map(lambda text: text.replace("{}", SECRET)),
 )
 
