@@ -389,7 +389,8 @@ def _is_number(kind: pa.DataType) -> bool:
 def mask_column(redactor: Redactor, name: str, column: pa.Array[Any]) -> pa.Array[Any] | None:
     """A column with its secrets masked, None where it has none. Numbers under a password's name are left out."""
     if _is_number(column.type) and redactor.label(name) == "password":
-        return pa.nulls(len(column), column.type)
+        nulls: pa.Array[Any] = pa.nulls(len(column), column.type)
+        return nulls
     return changed(column, name, redactor, redactor.mask_cells)
 
 
