@@ -14,16 +14,15 @@ Values are JSON's: dict, list, str, int (any size), float, bool, None; `Pairs` i
 
 from __future__ import annotations
 
-import gc
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, repeat
 from typing import Any, Literal, overload
 
 from hyve import heads, strictjson, tables
+from hyve.collector import collector_paused
 from hyve.encodings import decode
 from hyve.lenient import read_lenient
 from hyve.rawdecode import raw_decode
@@ -44,7 +43,7 @@ from hyve.recovery import (
 from hyve.strictjson import Ahead, Decoder, Lines, Pairs, too_deep
 from hyve.tables import Delimited
 
-__all__ = ["Document", "Part", "Syntax", "collector_paused", "parse"]
+__all__ = ["Document", "Part", "Syntax", "parse"]
 
 Syntax = Literal["json", "python", "csv", "table", "lines"]
 
@@ -139,19 +138,6 @@ class Document:
         """The syntax of each part."""
         lines = isinstance(self.parts, LineParts)
         return ("json",) * len(self.parts) if lines else tuple(part.syntax for part in self.parts)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Holds off Python's cycle collector: reading makes many containers and no cycles, and each pass would walk all."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @collector_paused()

@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from hyve import formats, lines
-from hyve.document import Document, collector_paused
+from hyve.collector import collector_paused
+from hyve.document import Document
 from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.logtable import log_table
 from hyve.naming import free_name, identifier
@@ -78,8 +79,8 @@ def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, .
     """The relations where one group holds log records of one shape, which are made of its columns, and nothing else
     holds log records; else None. Not where there is much other text: all would be read twice if that held some."""
     groups = [group for document in documents for group in document.groups if group.holds_logs()]
-    lines = sum(len(rows) for document in documents for _, rows in document.texts)
-    if len(groups) != 1 or lines * _FEW > len(groups[0].rows) or (logs := _log_records(groups[0])) is None:
+    others = sum(len(rows) for document in documents for _, rows in document.texts)
+    if len(groups) != 1 or others * _FEW > len(groups[0].rows) or (logs := _log_records(groups[0])) is None:
         return None
     relations, flags = _relations(documents, groups[0])
     if any(root.name == logs.name for root in relations):

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyve.document import collector_paused
+from hyve.collector import collector_paused
 from hyve.formats.exposition import unescaped
 from hyve.recovery import ANSI, ESCAPED_START, read_escaped
 

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from hyve.arrays import row_numbers
 from hyve.choices import MAX_COLUMNS
+from hyve.longlists import Keys
 from hyve.shape import LIST, ColumnData, Numbers, Path, Shredder, Signature, TableData, Unsettled
-from hyve.strictjson import Keys
 
 _READINGS = 3
 _DIGIT = re.compile(r"\d")

@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from hyve.arrays import array_of, dump, list_array, may_hold
 from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
-from hyve.document import collector_paused
+from hyve.collector import collector_paused
 from hyve.encodings import encodable
 from hyve.recovery import embedded
 from hyve.strictjson import MAX_DEPTH, Pairs

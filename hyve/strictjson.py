@@ -22,13 +22,13 @@ import orjson
 
 from hyve.exactjson import MAX_DEPTH, STRING, Decoder, Pairs, flags, read_plain, read_value, too_deep
 from hyve.kept import kept
+from hyve.longlists import CLOSER, Keys, first_record, long_lists, next_comma
 
 __all__ = [
     "MAX_DEPTH",
     "STRING",
     "Ahead",
     "Decoder",
-    "Keys",
     "Lines",
     "Pairs",
     "flags",
@@ -53,14 +53,9 @@ _TRIES = 8
 _AROUND = 4
 """A list is long for what stands around it where that is less than this part of all."""
 
-_LISTS, _HEAD, _NEAR = 4, 1 << 14, 1 << 19
-"""Lists that are tried, characters of a text in which they are looked for, and in which one has to have two items for
-no list inside of them to be tried before it."""
-
-_CLOSER = {"{": "}", "[": "]"}
-
-Keys = tuple[str | int, ...]
-"""The way to a list: keys of objects, and places in lists."""
+_LISTS, _NEAR = 4, 1 << 19
+"""Lists that are tried, and characters in which one has to have two items for no list inside of them to be tried before
+it."""
 
 
 def read(text: str, keep: bool = True) -> tuple[Any, frozenset[str]] | None:
@@ -70,7 +65,7 @@ def read(text: str, keep: bool = True) -> tuple[Any, frozenset[str]] | None:
     value of a text of LONG characters or more that is one long list for the most part is an `Ahead`.
     """
     bare = text.strip()
-    if not bare or (bare[0] in _CLOSER and bare[-1] != _CLOSER[bare[0]]):
+    if not bare or (bare[0] in CLOSER and bare[-1] != CLOSER[bare[0]]):
         return None
     if len(bare) == len(text.strip(" \t\r\n")):
         bare = text  # JSON takes such blanks itself: no second copy of a long text has to live
@@ -89,8 +84,8 @@ def read(text: str, keep: bool = True) -> tuple[Any, frozenset[str]] | None:
 
 @dataclass(frozen=True)
 class Ahead:
-    """The first records of a long list in `text`. `rest` is the text without what stands at `span`, those records and
-    the comma behind each: the same document with a shorter list, be it cut or damaged in what follows.
+    """The first records of a long list in `text`. `rest` is the text without them and the comma behind each: the same
+    document with a shorter list, be it cut or damaged in what follows.
 
     `cuts` are the pieces read, (start, end, whether orjson alone reads all of it), `path` the keys that lead to the
     list, `records` what was read, if it was kept.
@@ -101,7 +96,6 @@ class Ahead:
     records: list[Any] | None
     flags: frozenset[str]
     rest: str
-    span: tuple[int, int]
     path: Keys
 
     @property
@@ -190,7 +184,7 @@ class Ahead:
 
 def lists_records(text: str, start: int, end: int, piece: int = 0) -> bool:
     """Whether `read_ahead` may find something between `start` and `end`: a long list of objects begins near `start`."""
-    return end - start > 2 * (piece or _PIECE) and _FIRST_RECORD.search(text, start, min(end, start + 4096)) is not None
+    return end - start > 2 * (piece or _PIECE) and first_record(text, start, end) is not None
 
 
 def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
@@ -204,7 +198,7 @@ def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
     if len(text) <= 2 * piece:
         return None
     best: Ahead | None = None
-    lists = list(islice(_long_lists(text, keep), _LISTS))
+    lists = list(islice(long_lists(text, keep), _LISTS))
     for near in (True, False):
         for path, start, between in lists if near else lists[:1]:
             ahead = _read_list(text, start, path, between, keep, near, piece)
@@ -228,12 +222,10 @@ def _read_list(
             records += value
         met.update(flags or ())
         cuts.append((at, end, flags is None))
-        at, stop = _PAST_COMMA.match(text, end).end(), len(text)  # type: ignore[union-attr]
+        at, stop = end + 1, len(text)  # past the comma
     if not cuts:
         return None
-    return Ahead(
-        text, tuple(cuts), records if keep else None, frozenset(met), text[:start] + text[at:], (start, at), path
-    )
+    return Ahead(text, tuple(cuts), records if keep else None, frozenset(met), text[:start] + text[at:], path)
 
 
 def _piece(
@@ -255,88 +247,9 @@ def _piece(
         cut = between.search(text, cut.end())
     found = read_value(f"[{text[at:first]}]", above) if first > at else None
     if found is None and count:
-        first = _next_comma(text, at, at + size, min(stop, at + size + _NEAR))
+        first = next_comma(text, at, at + size, min(stop, at + size + _NEAR))
         found = read_value(f"[{text[at:first]}]", above) if first > at else None
     return None if found is None else (found[0], found[1], first)
-
-
-def _next_comma(text: str, at: int, least: int, stop: int) -> int:
-    """Where the first comma from `least` on stands between the items of a list of which one begins at `at`; -1 where
-    the list ends or `stop` comes before."""
-    depth = 0
-    for match in _TOKEN.finditer(text, at, stop):
-        token = match[0]
-        if token in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return -1
-        elif token in "]}":
-            depth -= 1
-            if depth < 0:
-                return -1
-        elif token == "," and depth == 0 and match.start() >= least:
-            return match.start()
-    return -1
-
-
-def _long_lists(text: str, one: bool) -> Iterator[tuple[Keys, int, re.Pattern[str]]]:
-    """Lists of containers that begin near the start of `text` and may be long: (the way there, where the first item
-    begins, what stands between two items, most likely). First the first list of objects, then those that are open
-    further on, unless `one` is enough; only objects and lists of one item lead there."""
-    head = _FIRST_RECORD.search(text, 0, 4096)
-    path = _path(text[: head.end("open")]) if head else None
-    if head and path is not None:
-        yield path, head.end("open"), _between("}", head["blanks"], "{" + head["key"])
-    if one:
-        return
-    way: list[str | int] = []
-    for opener, start, key, between, several in _open(text, min(_HEAD, len(text) // 2)):
-        if opener == "{":
-            try:
-                way.append(orjson.loads(key))
-            except orjson.JSONDecodeError:
-                return
-            continue
-        if between is not None and (not head or path is None or start != head.end("open")):
-            yield tuple(way), start, between
-        if several:
-            return
-        way.append(0)
-
-
-def _open(text: str, end: int) -> list[tuple[str, int, str, re.Pattern[str] | None, bool]]:
-    """The containers of a text that are open at `end`, outermost first: (opening bracket, where it ends, an object's
-    last key as it is spelled, what stands between items of a list, whether it has several). None where the text can't
-    be JSON."""
-    if text.lstrip()[:1] not in _CLOSER:
-        return []
-    found: list[tuple[str, int, str, re.Pattern[str] | None, bool]] = []
-    try:
-        for match in _TOKEN.finditer(text, 0, end):
-            token = match[0]
-            if token in "[{":
-                item = _ITEM.match(text, match.end()) if token == "[" else None
-                between = _between(_CLOSER[item["item"][0]], item["blanks"], item["item"]) if item else None
-                found.append((token, match.end(), "", between, False))
-            elif token in "]}":
-                if _CLOSER[found.pop()[0]] != token:
-                    return []
-            elif found and found[-1][0] == "{":
-                if token != "," and _COLON.match(text, match.end()):
-                    found[-1] = ("{", found[-1][1], token, None, False)
-            elif found and token == ",":
-                item = _ITEM.match(text, match.end()) if text[match.start() - 1] in "}]" else None
-                between = _between(text[match.start() - 1], item["blanks"], item["item"]) if item else found[-1][3]
-                found[-1] = ("[", found[-1][1], "", between, True)
-    except IndexError:
-        return []
-    return found
-
-
-def _between(before: str, blanks: str, item: str) -> re.Pattern[str]:
-    """What stands from the last character of an item of a list to the next item, which begins like `item`."""
-    spaces = re.escape(blanks) if "\n" in blanks else " ?"
-    return re.compile(f"{re.escape(before)},{spaces}(?={re.escape(item)})")
 
 
 def read_lines(text: str) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
@@ -432,13 +345,6 @@ class Lines:
         return values
 
 
-# The first list of objects: the blanks before its first object, and the blanks and the key after that one's brace.
-_FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{STRING.pattern})")
-
-_TOKEN = re.compile(rf"{STRING.pattern}|[\[\]{{}},]")
-_COLON, _PAST_COMMA = re.compile(r"\s*+:"), re.compile(r"\s*+,")
-_ITEM = re.compile(rf"(?P<blanks>\s*+)(?P<item>\{{\s*+{STRING.pattern}|\[)")
-
 _OTHER_LINE = re.compile(r"\n[^{\[\s]")
 """A line that starts with neither an opening bracket nor a blank."""
 
@@ -447,25 +353,6 @@ _FEW_LINES = 32
 
 _MARK = "\x7f"
 _BETWEEN_LINES = f',"{_MARK}",'
-
-
-def _path(prefix: str) -> tuple[str, ...] | None:
-    """The keys from the root to the list that the last character of `prefix` opens; None where lists hold it."""
-    closers: list[str] = []
-    for char in STRING.sub("", prefix):
-        if char in _CLOSER:
-            closers.append(_CLOSER[char])
-        elif char in "}]" and (not closers or closers.pop() != char):
-            return None
-    try:
-        node = orjson.loads(prefix + "".join(reversed(closers)))
-    except orjson.JSONDecodeError:
-        return None
-    keys: list[str] = []
-    while isinstance(node, dict):
-        keys.append(next(reversed(node)))
-        node = node[keys[-1]]
-    return tuple(keys) if node == [] else None
 
 
 def _together(text: str, cuts: Iterable[tuple[int, int, bool]]) -> Iterator[list[tuple[int, int, bool]]]:
@@ -510,7 +397,7 @@ def _read_lines(text: str, at: int) -> tuple[list[tuple[Any, int, int, tuple[str
                 value = decoder.decode(line)
             except (ValueError, RecursionError):
                 return None, False
-            if line[0] not in _CLOSER or too_deep(value, line):
+            if line[0] not in CLOSER or too_deep(value, line):
                 return None, False
             found.append((value, start, end, flags(line, decoder)))
     return found, False

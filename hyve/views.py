@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from heapq import merge
 
 from hyve import codecs, notation, rank
+from hyve.collector import collector_paused
 from hyve.columns import Columns
-from hyve.document import collector_paused
 from hyve.fit import Fitted, Line, fit, precedence
 from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told

@@ -31,7 +31,7 @@ from hyve.formats import (
 )
 from hyve.formats.recogniser import Found, Recogniser
 from hyve.formats.telemetry import Finder
-from hyve.strictjson import Keys
+from hyve.longlists import Keys
 
 
 class Separable(NamedTuple):

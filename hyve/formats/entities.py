@@ -16,9 +16,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-# The letters that Kubernetes makes names of, so that they spell nothing.
-_REPLICA = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})-[a-z0-9]{5}\Z")
-_RANDOM = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,4})\Z")
+_LETTERS = "[bcdfghjklmnpqrstvwxz2456789]"
+"""What Kubernetes makes names of, so that they spell nothing."""
+HASH = rf"-(?:[a-f0-9]{{6,10}}|{_LETTERS}{{8,10}})"
+"""What a Deployment appends to the names of its replica sets."""
+_REPLICA = re.compile(rf"{HASH}-[a-z0-9]{{5}}\Z")
+_RANDOM = re.compile(rf"-(?:{_LETTERS}{{5}}|\d{{1,4}})\Z")
 _CLUSTER = re.compile(r"(?:\A|\.)(?P<service>[a-z0-9-]{1,63})\.[a-z0-9-]{1,63}\.svc(?:\.[a-z0-9.-]{1,100})?\Z")
 _SHORT = re.compile(r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)\.[a-z][a-z0-9-]{0,62}(?::\d{1,5})?\Z")
 _NAMESPACED = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/([a-z0-9][a-z0-9._-]{0,200})\Z")

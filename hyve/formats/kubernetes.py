@@ -21,14 +21,13 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from hyve.formats.entities import application, service_of
+from hyve.formats.entities import HASH, application, service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.scalars import Relations, Row, dicts, integer, mapping, number, rfc3339_ns, text
 
 RELATIONS = ("pods", "containers", "kubernetes_events", "kubernetes_objects")
 _LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance", "component")
-# The letters that Kubernetes makes names of, so that they spell nothing.
-_HASH = re.compile(r"-(?:[a-f0-9]{6,10}|[bcdfghjklmnpqrstvwxz2456789]{8,10})\Z")
+_HASH = re.compile(rf"{HASH}\Z")
 _GOOD = frozenset(
     {"Ready", "Available", "Established", "Healthy", "Complete", "Initialized", "ContainersReady"}
     | {"AbleToScale", "ScalingActive"}
