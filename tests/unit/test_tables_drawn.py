@@ -1,0 +1,261 @@
+"""Tables that are drawn by blanks, dashes or bars: where their columns begin and end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.test_tables import only
+
+KUBECTL = """\
+NAME                READY   STATUS             RESTARTS        AGE   NOMINATED NODE   LABELS
+web-1               1/1     Running            4 (20m ago)     5d    <none>           app=web,tier=front
+db-certs-757f89d9   0/1     CrashLoopBackOff   42 (119s ago)   17m   <none>
+cart-2              1/1     Running            0               6d    <none>           a=b c=d
+"""
+
+
+def test_fixed_width_by_the_starts_of_the_header() -> None:
+    text = f"stdout:\n{KUBECTL}\nstderr:\n"
+    table = only(text)
+    assert table.rows == [
+        {
+            "NAME": "web-1",
+            "READY": "1/1",
+            "STATUS": "Running",
+            "RESTARTS": "4 (20m ago)",
+            "AGE": "5d",
+            "NOMINATED NODE": "<none>",
+            "LABELS": "app=web,tier=front",
+        },
+        {
+            "NAME": "db-certs-757f89d9",
+            "READY": "0/1",
+            "STATUS": "CrashLoopBackOff",
+            "RESTARTS": "42 (119s ago)",
+            "AGE": "17m",
+            "NOMINATED NODE": "<none>",
+            "LABELS": "",
+        },
+        {
+            "NAME": "cart-2",
+            "READY": "1/1",
+            "STATUS": "Running",
+            "RESTARTS": "0",
+            "AGE": "6d",
+            "NOMINATED NODE": "<none>",
+            "LABELS": "a=b c=d",
+        },
+    ]
+    assert text[table.start : table.end] == KUBECTL.rstrip("\n")
+    assert table.syntax == "table"
+
+
+def test_one_row_is_enough_below_capitals() -> None:
+    assert only("NAME    READY   AGE\nweb-1   1/1     5d\n").rows == [{"NAME": "web-1", "READY": "1/1", "AGE": "5d"}]
+
+
+def test_an_empty_cell_in_the_middle() -> None:
+    text = (
+        "CONTAINER ID   IMAGE     PORTS                NAMES\n"
+        "d9b100f2f636   nginx     0.0.0.0:80->80/tcp   web\n"
+        "a1b2c3d4e5f6   redis                          cache\n"
+    )
+    assert only(text).rows[1] == {"CONTAINER ID": "a1b2c3d4e5f6", "IMAGE": "redis", "PORTS": "", "NAMES": "cache"}
+
+
+def test_an_underlined_header() -> None:
+    text = (
+        "Events:\n"
+        "  Type     Reason     Age              From      Message\n"
+        "  ----     ------     ----             ----      -------\n"
+        "  Warning  BackOff    5d (x2 over 6d)  kubelet   Back-off restarting\n"
+    )
+    assert only(text).rows == [
+        {
+            "Type": "Warning",
+            "Reason": "BackOff",
+            "Age": "5d (x2 over 6d)",
+            "From": "kubelet",
+            "Message": "Back-off restarting",
+        }
+    ]
+
+
+def test_names_with_one_blank_between_them() -> None:
+    text = (
+        "  UNIT                      LOAD   ACTIVE SUB     DESCRIPTION\n"
+        "  accounts-daemon.service   loaded active running Accounts Service\n"
+        "  apparmor.service          loaded active exited  Load profiles\n"
+        "  snapd.service             loaded failed failed  Snap Daemon\n"
+    )
+    assert only(text).rows[2] == {
+        "UNIT": "snapd.service",
+        "LOAD": "loaded",
+        "ACTIVE": "failed",
+        "SUB": "failed",
+        "DESCRIPTION": "Snap Daemon",
+    }
+
+
+def test_numbers_set_to_the_right() -> None:
+    df = (
+        "Filesystem      Size  Used Avail Use% Mounted on\n"
+        "udev            7.8G     0  7.8G   0% /dev\n"
+        "/dev/nvme0n1p2  468G  320G  125G  72% /\n"
+        "tmpfs           7.8G   84M  7.7G   2% /dev/shm\n"
+    )
+    assert only(df).rows[1] == {
+        "Filesystem": "/dev/nvme0n1p2",
+        "Size": "468G",
+        "Used": "320G",
+        "Avail": "125G",
+        "Use%": "72%",
+        "Mounted on": "/",
+    }
+    ps = (
+        "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n"
+        "root           1  0.0  0.1 168140 11340 ?        Ss   Jan01   0:09 /sbin/init splash\n"
+        "systemd+     612  0.0  0.0  89356  6540 ?        Ssl  Jan01   0:00 /lib/systemd/systemd-timesyncd\n"
+    )
+    assert [(row["USER"], row["RSS"], row["COMMAND"]) for row in only(ps).rows] == [
+        ("root", "11340", "/sbin/init splash"),
+        ("systemd+", "6540", "/lib/systemd/systemd-timesyncd"),
+    ]
+    netstat = (
+        "Proto Recv-Q Send-Q Local Address           Foreign Address         State\n"
+        "tcp        0      0 0.0.0.0:22              0.0.0.0:*               LISTEN\n"
+        "tcp6       0      0 :::80                   :::*                    LISTEN\n"
+    )
+    assert only(netstat).rows[1] == {
+        "Proto": "tcp6",
+        "Recv-Q": "0",
+        "Send-Q": "0",
+        "Local Address": ":::80",
+        "Foreign Address": ":::*",
+        "State": "LISTEN",
+    }
+
+
+def test_ruled_tables() -> None:
+    markdown = "See:\n\n| svc | p99 (ms) |\n|-----|---------:|\n| cart | 41 |\n| a\\|b | |\n\ndone"
+    assert only(markdown).rows == [{"svc": "cart", "p99 (ms)": "41"}, {"svc": "a|b", "p99 (ms)": ""}]
+    assert markdown[only(markdown).end :] == "\n\ndone"
+    bare = "a | b\n--- | ---\n1 | 2\n"
+    assert only(bare).rows == [{"a": "1", "b": "2"}]
+    psql = " id |  name  | total\n----+--------+-------\n  1 | cart   |  3.50\n  2 |        |\n(2 rows)\n"
+    assert only(psql).rows == [{"id": "1", "name": "cart", "total": "3.50"}, {"id": "2", "name": "", "total": ""}]
+    assert psql[only(psql).end :] == "\n(2 rows)\n"
+    mysql = "+----+------+\n| id | name |\n+----+------+\n|  1 | cart |\n+----+------+\n1 row in set\n"
+    assert only(mysql).rows == [{"id": "1", "name": "cart"}]
+    assert mysql[only(mysql).end :] == "\n1 row in set\n"
+
+
+def test_a_blank_first_cell_between_bars() -> None:
+    table = only(" id | name | v \n----+------+---\n    | x    | 1\n  2 | y    |  \n    |      | 3\n")
+    assert table.rows == [
+        {"id": "", "name": "x", "v": "1"},
+        {"id": "2", "name": "y", "v": ""},
+        {"id": "", "name": "", "v": "3"},
+    ]
+    assert table.flags == ()
+    assert only("|  | b |\n|--|---|\n|  | 1 |\n| x | |\n").rows == [
+        {"column_0": "", "b": "1"},
+        {"column_0": "x", "b": ""},
+    ]
+    assert only("a | b\n|---|---|\n| 1 | 2 |\n3 | 4\n").rows == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+
+
+def test_cells_of_several_lines_in_psql() -> None:
+    table = only(
+        " id | note   | v  \n----+--------+----\n  1 | line1 +| a +\n    | line2 +| b\n    | + three| \n"
+        "  2 | C++    | C+\n    | x      | y\n(3 rows)\n"
+    )
+    assert table.rows == [
+        {"id": "1", "note": "line1\nline2\n+ three", "v": "a\nb"},
+        {"id": "2", "note": "C++", "v": "C+"},
+        {"id": "", "note": "x", "v": "y"},
+    ]
+    assert table.flags == ()
+    trailing = only(" id | v | n \n----+---+---\n  1 | a+| x+\n    |  +| y\n    |   | \n  2 | b | z\n")
+    assert trailing.rows[0] == {"id": "1", "v": "a\n\n", "n": "x\ny"}
+    framed = "+----+-------+\n| id | note  |\n+----+-------+\n|  1 | one  +|\n|    | two   |\n+----+-------+\n"
+    assert only(framed).rows == [{"id": "1", "note": "one\ntwo"}]
+
+
+NETSTAT = """\
+Proto Recv-Q Send-Q Local Address           Foreign Address         State       PID/Program name
+tcp        0      0 0.0.0.0:22              0.0.0.0:*               LISTEN      33/sshd
+udp        0      0 0.0.0.0:68              0.0.0.0:*                           33/dhclient
+tcp6       0      0 :::80                   :::*                    LISTEN      34/nginx: master
+"""
+
+
+def test_a_blank_cell_among_words() -> None:
+    table = only(NETSTAT)
+    assert [(row["Local Address"], row["State"], row["PID/Program name"]) for row in table.rows] == [
+        ("0.0.0.0:22", "LISTEN", "33/sshd"),
+        ("0.0.0.0:68", "", "33/dhclient"),
+        (":::80", "LISTEN", "34/nginx: master"),
+    ]
+    free = (
+        "               total        used        free   available\n"
+        "Mem:        16265628     5032848     1234567    10876543\n"
+        "Swap:        2097148           0     2097148\n"
+    )
+    assert [list(row.values()) for row in only(free).rows] == [
+        ["Mem:", "16265628", "5032848", "1234567", "10876543"],
+        ["Swap:", "2097148", "0", "2097148", ""],
+    ]
+
+
+@pytest.mark.parametrize("vsz", ["12345678", "12345678901"])
+def test_a_number_too_wide_for_its_column(vsz: str) -> None:
+    table = only(
+        "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n"
+        "root           1  0.0  0.1 168140 11340 ?        Ss   Jan01   0:09 /sbin/init splash\n"
+        f"mysql        612  0.0  0.0 {vsz} 654000 ?        Ssl  Jan01   0:00 mysqld\n"
+        "root         700  0.0  0.1      0     0 ?        S    Jan01   0:09 [kthreadd]\n"
+    )
+    assert list(table.rows[1].items()) == [
+        ("USER", "mysql"),
+        ("PID", "612"),
+        ("%CPU", "0.0"),
+        ("%MEM", "0.0"),
+        ("VSZ", vsz),
+        ("RSS", "654000"),
+        ("TTY", "?"),
+        ("STAT", "Ssl"),
+        ("START", "Jan01"),
+        ("TIME", "0:00"),
+        ("COMMAND", "mysqld"),
+    ]
+    assert [row["TTY"] for row in table.rows] == ["?", "?", "?"]
+
+
+def test_a_text_too_wide_for_its_column() -> None:
+    table = only(
+        "NAME     READY   STATUS    AGE\n"
+        "web-1    1/1     Running   5d\n"
+        "checkout-service-7   1/1     Running   6d\n"
+        "db-0     0/1     Pending   7d\n"
+    )
+    assert [list(row.values()) for row in table.rows] == [
+        ["web-1", "1/1", "Running", "5d"],
+        ["checkout-service-7", "1/1", "Running", "6d"],
+        ["db-0", "0/1", "Pending", "7d"],
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_rows_below_capitals_with_units(count: int) -> None:
+    rows = ["web-5d8c7   3m           45Mi", "db-0        250m         1024Mi", "cart        1m           4Mi"][:count]
+    table = only("\n".join(["NAME        CPU(cores)   MEMORY(bytes)", *rows]) + "\n")
+    assert [list(row.values()) for row in table.rows] == [row.split() for row in rows]
+    assert list(table.rows[0]) == ["NAME", "CPU(cores)", "MEMORY(bytes)"]
+
+
+def test_two_rows_of_two_columns_below_capitals() -> None:
+    assert only("NAME      AGE\ndefault   5d\nprod      6d\n").rows == [
+        {"NAME": "default", "AGE": "5d"},
+        {"NAME": "prod", "AGE": "6d"},
+    ]
