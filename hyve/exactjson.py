@@ -18,8 +18,7 @@ from typing import Any
 
 import orjson
 
-from hyve.kept import MAX_DEPTH as MAX_DEPTH
-from hyve.kept import comes_back, kept, written
+from hyve.kept import MAX_DEPTH, comes_back, kept, written
 
 MAX_DIGITS = 4_000
 """Integers with more digits stay text: Python takes the square of their length, and refuses those beyond 4,300."""
@@ -132,7 +131,7 @@ def read_plain(source: str, above: int) -> tuple[Any] | None:
 
 
 def read_value(source: str, above: int = 0) -> tuple[Any, frozenset[str]] | None:
-    """(value, flags) of exactly `source`, which stands inside of `above` containers; None as in `read`."""
+    """(value, flags) of exactly `source`, which stands inside of `above` containers; None as in `strictjson.read`."""
     plain = read_plain(source, above)
     if plain is not None:
         return plain[0], frozenset()

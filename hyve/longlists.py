@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import orjson
 
-from hyve.exactjson import MAX_DEPTH, STRING
+from hyve.exactjson import STRING
+from hyve.kept import MAX_DEPTH
 
 CLOSER = {"{": "}", "[": "]"}
 """The closing bracket of each opening one."""

@@ -20,8 +20,8 @@ from typing import Any
 
 import orjson
 
-from hyve.exactjson import MAX_DEPTH, STRING, Decoder, Pairs, flags, read_plain, read_value, too_deep
-from hyve.kept import kept
+from hyve.exactjson import STRING, Decoder, Pairs, flags, read_plain, read_value, too_deep
+from hyve.kept import MAX_DEPTH, kept
 from hyve.longlists import CLOSER, Keys, first_record, long_lists, next_comma
 
 __all__ = [
@@ -101,7 +101,7 @@ class Ahead:
     @property
     def listed(self) -> bool:
         """Whether the value is a list itself."""
-        return type((*self.path, 0)[0]) is int
+        return not self.path or type(self.path[0]) is int
 
     def list_in(self, value: Any) -> list[Any] | None:
         """The list in `value`, which `rest` gave; None where it has no such list."""

@@ -141,7 +141,7 @@ def read(text: str, least: int = 1, keep: bool = True) -> Table | None:
 def _delimited(text: str, span: tuple[int, int], head: str, delimiter: str, least: int, keep: bool) -> Table | None:
     long = not keep and span[1] - span[0] >= strictjson.LONG
     held: list[list[str]] = []
-    shown: list[list[str]] = []  # the first even rows
+    shown: list[list[str]] = []  # the first even rows; if all of them are empty, one that is not
     even = ragged = repeated = 0
     short = False
     try:
@@ -216,7 +216,7 @@ def _is_header(cells: list[str], rows: list[list[str]], spaced: bool) -> bool:
     """
     if not any(any(row) for row in rows):
         return False
-    shown = rows[:50]
+    shown = rows[:_SHOWN_EVEN]
     columns = [[row[i] for row in shown] for i in range(len(cells))]
     for cell, column in zip(cells, columns, strict=True):
         mask = _DIGITS.sub("0", cell)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hyve.tables import Table, find, read
+from hyve.tables import find, read
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,12 +21,6 @@ def rows(text: str) -> list[dict[str, Any]]:
     table = read(text)
     assert table is not None
     return table.rows
-
-
-def only(text: str) -> Table:
-    found = find(text)
-    assert len(found) == 1
-    return found[0]
 
 
 @pytest.mark.parametrize(

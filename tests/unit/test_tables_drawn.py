@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.test_tables import only
+from hyve.tables import Table, find
+
+
+def only(text: str) -> Table:
+    found = find(text)
+    assert len(found) == 1
+    return found[0]
+
 
 KUBECTL = """\
 NAME                READY   STATUS             RESTARTS        AGE   NOMINATED NODE   LABELS
