@@ -53,7 +53,11 @@ def list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
 
 
 _OPENERS = frozenset('{["')
-_HOLDS = r"""^\s*[{\["]"""
+_HOLDS = (
+    r"^[\s\v\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+    r"""[{\["]"""
+)
+"""Behind what `str.strip` takes for blanks, as who reads the texts does."""
 _SHORT = 1_000
 
 

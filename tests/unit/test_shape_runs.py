@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import hyve
@@ -151,6 +151,7 @@ def single(records: list[Any], place: int) -> Any:
     )[place]
 
 
+@example([{"@id": None, "id": None}] * 10 + [{"@id": at, "id": at} for at in ("[", '\u2028{"a": 1}')], 0)
 @settings(max_examples=40, deadline=None)
 @given(st.lists((records | any_records).map(with_id_first), min_size=12, max_size=20), st.integers(0, 2))
 def test_any_list_in_lists_of_one_item(found: list[Any], place: int) -> None:
