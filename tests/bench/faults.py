@@ -24,26 +24,31 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from hyve.errors import HyveError
 from schemas import Alert, DiagnosisRequest, Payload
 from streams.collect import request_id
 from streams.supervisor import Supervisor, worker_command
 from tests.integration.brokers import TIMEOUTS, ApacheKafka
+from tests.processes import store_processes
 from tests.scripted_llm import ScriptedLLM
 from workers import kafka
 from workers.broker import free_port
+from workers.group import GroupReader
 from workers.settings import Settings, load
 
 WORKERS = {"intake": "intake", "store": "store", "store-2": "store", "llm": "llm", "llm-2": "llm"}
 STORE_PROCESS = "store process"
 TOPICS = ("prompts", "results", "deadletters")
+READ = {"intake": ("raw", "alerts"), "store": ("requests", "queries"), "llm": ("prompts",)}
+"""The topics of each consumer group."""
+
 COUNT = "SELECT service, count(*) AS n FROM records GROUP BY service ORDER BY service"
 
 
@@ -250,13 +255,7 @@ class Run:
 
     def _store_processes(self) -> list[int]:
         """Children of the store workers that hold stores."""
-        found: list[int] = []
-        for name in ("store", "store-2"):
-            pid = self._supervisor.pid(name)
-            for task in Path(f"/proc/{pid}/task").glob("*/children"):
-                for child in task.read_text().split():
-                    if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                        found.append(int(child))
+        found = [child for name in ("store", "store-2") for child in store_processes(self._supervisor.pid(name))]
         self._random.shuffle(found)
         return found
 
@@ -267,30 +266,22 @@ class Run:
             self._supervisor.check()
             if self._failures:
                 return
-            self.outcome.unread = self._lag()
+            try:
+                self.outcome.unread = unread(self._settings)
+            except HyveError:  # a broker that restarts answers later
+                self.outcome.unread = 1
             quiet = 0 if self.outcome.unread else quiet + 1
             time.sleep(1.5)
 
-    def _lag(self) -> int:
-        """Records that a group has not acknowledged yet."""
-        read = {"intake": ("raw", "alerts"), "store": ("requests", "queries"), "llm": ("prompts",)}
-        lag = 0
-        with suppress(Exception):  # a broker that restarts answers later
-            consumer = KafkaConsumer(bootstrap_servers=self._apache.address)
-            admin = KafkaAdminClient(bootstrap_servers=self._apache.address)
-            try:
-                for group, topics in read.items():
-                    places = [
-                        TopicPartition(self._settings.topic(topic), number) for topic in topics for number in range(6)
-                    ]
-                    done = _committed(admin, f"{self._settings.topic_prefix}-{group}")
-                    ends = consumer.end_offsets(places)
-                    lag += sum(max(0, ends[place] - done.get(place, 0)) for place in places)
-            finally:
-                consumer.close()
-                admin.close()
-            return lag
-        return 1
+
+def unread(settings: Settings, groups: Iterable[str] = tuple(READ)) -> int:
+    """Records that the groups have not acknowledged yet. Raises `HyveError` where the broker doesn't answer."""
+    lag = 0
+    for group in groups:
+        places = [(settings.topic(topic), number) for topic in READ[group] for number in range(6)]
+        with closing(GroupReader(settings, f"{settings.topic_prefix}-{group}")) as reader:
+            lag += sum(it.lag for it in reader.offsets(places).values())
+    return lag
 
 
 def count(settings: Settings, expected: Iterable[str], found: Outcome) -> None:
@@ -320,12 +311,6 @@ def count(settings: Settings, expected: Iterable[str], found: Outcome) -> None:
             found.statuses[f"{each['status']} by {each['mode']}"] += 1
             if each["status"] == "failed":
                 found.failed.append(f"{key}: {each['summary']}")
-
-
-def _committed(admin: KafkaAdminClient, group: str) -> dict[TopicPartition, int]:
-    listed: Any = admin.list_group_offsets(group)
-    offsets = listed.get(group, listed) if isinstance(listed, dict) else listed
-    return {place: entry.offset for place, entry in offsets.items()}
 
 
 def _everything(settings: Settings) -> Iterator[tuple[str, str, bytes]]:

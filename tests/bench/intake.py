@@ -18,7 +18,6 @@ import argparse
 import asyncio
 import base64
 import json
-import os
 import sys
 import tempfile
 import time
@@ -38,6 +37,7 @@ from streams.app import MAX_FETCH, MAX_REQUEST, Incoming
 from streams.incident import SCENARIOS, generate
 from streams.intake import Intake
 from streams.supervisor import Supervisor, worker_command
+from tests.processes import cpu
 from workers import kafka
 from workers.broker import EmbeddedBroker, free_port
 from workers.settings import EMBEDDED, load
@@ -104,18 +104,15 @@ async def row(address: str, name: str, bodies: Sequence[bytes], rounds: int) -> 
     records = sum(len(intake.normalise(Incoming(raw, 0, 0, body))) for body in bodies)  # calls are told once
     assert 0 < records <= count
 
-    def decode() -> None:
+    async def decode() -> None:
         taker = Intake()
         for body in bodies:
             taker.normalise(Incoming(raw, 0, 0, body))
 
-    async def decoding() -> None:
-        decode()
-
     best: dict[str, float] = {}
     for _ in range(rounds):
         for label, work in {
-            "decode": decoding,
+            "decode": decode,
             "gzip intake": lambda: _loop(address, raw, len(bodies), "gzip", True),
             "gzip bare": lambda: _loop(address, raw, len(bodies), "gzip", False),
             "plain intake": lambda: _loop(address, raw, len(bodies), None, True),
@@ -209,16 +206,11 @@ def of_worker(address: str, name: str, bodies: Sequence[bytes]) -> float:
         supervisor.start("intake", worker_command("intake"), env)
         asyncio.run(send(bodies[:1]))  # it has joined and read everything when this one is done
         wait(1)
-        process = Path(f"/proc/{supervisor.pid('intake')}/stat")
-
-        def spent() -> float:
-            fields = process.read_text().rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-        before, records = spent(), taken(settings.topic("telemetry"), "out")
+        pid = supervisor.pid("intake")
+        before, records = cpu(pid), taken(settings.topic("telemetry"), "out")
         asyncio.run(send(bodies))
         wait(1 + len(bodies))
-        return (taken(settings.topic("telemetry"), "out") - records) / (spent() - before)
+        return (taken(settings.topic("telemetry"), "out") - records) / (cpu(pid) - before)
 
 
 def _topics(address: str, *names: str) -> None:

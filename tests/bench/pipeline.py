@@ -43,6 +43,7 @@ from schemas import DiagnosisRequest, DiagnosisResult, Payload, Position, Prompt
 from streams.supervisor import Supervisor, worker_command
 from tests.bench import payloads
 from tests.integration.brokers import TIMEOUTS, ApacheKafka
+from tests.processes import cpu, descendants, resident
 from tests.scripted_llm import ScriptedLLM
 from workers import kafka
 from workers.broker import free_port
@@ -53,7 +54,6 @@ IN_FLIGHT = 200
 ALLOWED = 0.70
 P50_MS, P99_MS = 150.0, 600.0
 
-_TICK = os.sysconf("SC_CLK_TCK")
 _ERRORS = (
     "SELECT service, count(*) AS errors FROM records WHERE status = 500 GROUP BY service ORDER BY errors DESC LIMIT 5"
 )
@@ -71,12 +71,6 @@ _ANSWER = json.dumps(
 """One cause and one claim, each with a statement that gives rows over the payload."""
 
 
-def cpu(pid: int) -> float:
-    """Processor seconds of a process so far, without its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
 def compiling(pid: int) -> float:
     """Processor seconds so far of Java's compiler in a process."""
     names = [task / "comm" for task in Path(f"/proc/{pid}/task").iterdir()]
@@ -88,21 +82,6 @@ def busy(pid: int) -> float:
     """Seconds so far in which a process's main thread ran or waited for a core."""
     ran, waited, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
     return (int(ran) + int(waited)) / 1e9
-
-
-def children(pid: int) -> list[int]:
-    """Its direct children."""
-    return [int(it) for task in Path(f"/proc/{pid}/task").glob("*/children") for it in task.read_text().split()]
-
-
-def descendants(pid: int) -> list[int]:
-    """The process and all below it."""
-    return [pid, *(it for child in children(pid) for it in descendants(child))]
-
-
-def resident(pid: int) -> float:
-    """Resident memory in MB."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 class Results:

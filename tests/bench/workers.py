@@ -41,37 +41,17 @@ from schemas import DiagnosisRequest, Payload
 from streams.demo import scrape
 from streams.supervisor import Supervisor, stopping_on_signals, worker_command
 from tests.bench import payloads
-from tests.bench.faults import Outcome, count
+from tests.bench.faults import Outcome, count, unread
 from tests.integration.brokers import TIMEOUTS, ApacheKafka
+from tests.processes import cpu, cpu_of_all, machine_cpu, store_processes
 from tests.scripted_llm import ScriptedLLM
 from workers import kafka
 from workers.broker import free_port
-from workers.group import GroupReader
 from workers.settings import load
 
 PARTITIONS = 6
 IN_FLIGHT = 24
 QUERY = "SELECT service, count(*) AS n FROM records GROUP BY service ORDER BY service"
-_TICK = os.sysconf("SC_CLK_TCK")
-
-
-def spent(pid: int) -> float:
-    """Processor seconds of a process, of its children that ended, and of all below it."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    below = [int(it) for task in Path(f"/proc/{pid}/task").glob("*/children") for it in task.read_text().split()]
-    return sum(map(int, fields[11:15])) / _TICK + sum(map(spent, below))
-
-
-def alone(pid: int) -> float:
-    """Processor seconds of a process without what is below it."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return sum(map(int, fields[11:13])) / _TICK
-
-
-def machine() -> float:
-    """Processor seconds of everything that runs here."""
-    fields = [int(it) for it in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    return (sum(fields[:3]) + sum(fields[5:7])) / _TICK  # user, nice, system, irq, softirq
 
 
 class Model:
@@ -198,7 +178,10 @@ class Bench:
 
     def share(self, *partitions: int) -> None:
         """Waits until the workers read that many partitions each."""
-        shared = lambda: sorted(worker.partitions for worker in self.workers) == sorted(partitions)  # noqa: E731
+
+        def shared() -> bool:
+            return sorted(worker.partitions for worker in self.workers) == sorted(partitions)
+
         until(shared, 90, f"store workers share {partitions}")
 
     def ask(self, text: str) -> str:
@@ -222,8 +205,8 @@ class Bench:
         """Sends requests, `IN_FLIGHT` at a time, and waits for their results."""
         running = [worker.process.pid for worker in self.workers if worker.process is not None]
         pids = [*running, self.supervisor.pid("llm"), *self.apache.pids]
-        pools = [child for pid in running for child in _store_processes(pid)]
-        before, all_before, pool_before = sum(map(spent, pids)), machine(), sum(map(alone, pools))
+        pools = [child for pid in running for child in store_processes(pid)]
+        before, all_before, pool_before = sum(map(cpu_of_all, pids)), machine_cpu(), sum(map(cpu, pools))
         began = time.perf_counter()
         names: set[str] = set()
         end = time.monotonic() + 600
@@ -234,21 +217,14 @@ class Bench:
             if time.monotonic() > end:
                 raise HyveError(f"{len(names - self.came)} of {requests} results did not come within 600 s")
         clock = time.perf_counter() - began
-        ours = sum(map(spent, pids)) - before
+        ours = sum(map(cpu_of_all, pids)) - before
         return Turn(
             requests / clock,
             ours / requests,
-            (sum(map(alone, pools)) - pool_before) / requests,
+            (sum(map(cpu, pools)) - pool_before) / requests,
             ours / clock,
-            max(0.0, machine() - all_before - ours) / clock,
+            max(0.0, machine_cpu() - all_before - ours) / clock,
         )
-
-
-def _store_processes(pid: int) -> Iterable[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                yield int(child)
 
 
 def throughput(bench: Bench, requests: int, turns: int, text: str) -> str:
@@ -339,13 +315,14 @@ def coming_and_going(bench: Bench, rounds: int, rate: float, text: str, model: M
         raise failed[0]
     bench.producer.flush(60)
     names = {f"r{number}" for number in range(bench.asked)}
-    places = {
-        group: [(bench.settings.topic(topic), number) for topic in topics for number in range(PARTITIONS)]
-        for group, topics in {"store": ("requests", "queries"), "llm": ("prompts",)}.items()
-    }
-    readers = {group: GroupReader(bench.settings, f"{bench.settings.topic_prefix}-{group}") for group in places}
-    ended = lambda: not any(it.lag for name, at in places.items() for it in readers[name].offsets(at).values())  # noqa: E731
-    until(lambda: ended() and (time.sleep(2), ended())[1], 300, "every group has read to its end")
+
+    def ended() -> bool:
+        if unread(bench.settings, ("store", "llm")):
+            return False
+        time.sleep(2)  # what one group has just ended may be another's to read
+        return not unread(bench.settings, ("store", "llm"))
+
+    until(ended, 300, "every group has read to its end")
     outcome = Outcome(len(names), seconds=time.monotonic() - began, kills=events, model=model.steps)
     count(bench.settings, names, outcome)
     rows = {

@@ -29,6 +29,7 @@ from typing import Any, Protocol
 from kafka import KafkaAdminClient
 
 from hyve.errors import HyveError
+from tests.processes import children
 from workers import kafka as calls
 from workers.broker import GUARD, free_port, stop_group
 from workers.settings import load
@@ -201,10 +202,7 @@ class JarNode(_Started):
     @property
     def pids(self) -> list[int]:
         """The guard's children: the node among them."""
-        if self._process is None:
-            return []
-        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/children")
-        return [int(child) for task in tasks for child in task.read_text().split()]
+        return [] if self._process is None else children(self._process.pid)
 
     def start(self) -> None:
         """Starts the node on its address, with the data that it has."""
