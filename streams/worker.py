@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
 from typing import Any, Literal
 
 import faust
@@ -30,6 +27,7 @@ from streams.app import run as run_app
 from streams.health import Health
 from streams.intake import Intake
 from streams.llm import LlmStage
+from streams.logs import quiet
 from streams.store import StoreStage
 from workers import claims, kafka
 from workers.pool import StorePool
@@ -45,7 +43,7 @@ Kind = Literal["intake", "store", "llm"]
 
 def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> None:
     """Runs a worker until it is told to stop. Raises `HyveError` at once where Kafka can't be reached."""
-    _quiet_logs()
+    quiet()
     claims.check(settings.claim_url)
     if kind == "intake":
         settings = _with_port(settings)
@@ -190,44 +188,6 @@ def _stop_with_stdin() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, name="stdin-watch", daemon=True).start()
-
-
-class Seldom(logging.Filter):
-    """Lets a logger say the same, whatever it fills in, once in `seconds`: while a broker is away the Kafka clients say
-    thousands of times a second that it is."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._seconds, self._clock = seconds, clock
-        self._said: dict[tuple[str, str], float] = {}
-        self._left_out: Counter[tuple[str, str]] = Counter()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        said, now = (record.name, str(record.msg)[:200]), self._clock()
-        if now - self._said.get(said, -math.inf) < self._seconds:
-            self._left_out[said] += 1
-            return False
-        if len(self._said) > 1000:  # messages that are all different
-            self._said.clear()
-            self._left_out.clear()
-        self._said[said] = now
-        if more := self._left_out.pop(said, 0):
-            record.msg = f"{record.msg} ({more} more such lines before)"
-        return True
-
-
-seldom = Seldom(10.0)
-
-
-def _quiet_logs() -> None:
-    """Keeps what Faust and the Kafka clients say at warnings and above, and of that no line again and again; our own
-    lines stay."""
-    quiet = ("faust", "mode", "aiokafka", "kafka", "httpx")
-    for name in quiet:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    for name in tuple(logging.root.manager.loggerDict):
-        if name.partition(".")[0] in quiet:
-            logging.getLogger(name).addFilter(seldom)
 
 
 __all__ = ["Kind", "run"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 
 import pytest
@@ -38,22 +37,3 @@ def test_a_claim_store_that_can_not_be_is_told_at_start(kind: str, monkeypatch: 
     monkeypatch.setattr(kafka, "create_topics", touched)
     with pytest.raises(HyveError, match="HYVE_CLAIM_URL: 'ftp://x' is none of"):
         worker.run(kind, load(claim_url="ftp://x"))  # type: ignore[arg-type]
-
-
-def test_a_logger_says_the_same_seldom() -> None:
-    now = 0.0
-    logger = logging.Logger("aiokafka.test")
-    said: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    logger.addFilter(worker.Seldom(10.0, lambda: now))
-    for node in range(1000):
-        logger.error("Unable to connect to node %s", node)
-    logger.error("something else")
-    now = 11.0
-    logger.error("Unable to connect to node %s", 7)
-    logger.error("Unable to connect to node %s", 8)
-    first, other, again = said
-    assert [first, other] == ["Unable to connect to node 0", "something else"]
-    assert again == "Unable to connect to node 7 (999 more such lines before)"

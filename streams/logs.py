@@ -1,0 +1,47 @@
+"""What Faust and the Kafka clients may say in a worker's log."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+
+
+class Seldom(logging.Filter):
+    """Lets a logger say the same, whatever it fills in, once in `seconds`: while a broker is away the Kafka clients say
+    thousands of times a second that it is."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._seconds, self._clock = seconds, clock
+        self._said: dict[tuple[str, str], float] = {}
+        self._left_out: Counter[tuple[str, str]] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said, now = (record.name, str(record.msg)[:200]), self._clock()
+        if now - self._said.get(said, -math.inf) < self._seconds:
+            self._left_out[said] += 1
+            return False
+        if len(self._said) > 1000:  # messages that are all different
+            self._said.clear()
+            self._left_out.clear()
+        self._said[said] = now
+        if more := self._left_out.pop(said, 0):
+            record.msg = f"{record.msg} ({more} more such lines before)"
+        return True
+
+
+_SELDOM = Seldom(10.0)
+
+
+def quiet() -> None:
+    """Keeps what Faust and the Kafka clients say at warnings and above, and of that no line again and again; our own
+    lines stay."""
+    noisy = ("faust", "mode", "aiokafka", "kafka", "httpx")
+    for name in noisy:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for name in tuple(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in noisy:
+            logging.getLogger(name).addFilter(_SELDOM)

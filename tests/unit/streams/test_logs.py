@@ -1,0 +1,26 @@
+"""What libraries say again and again is told seldom."""
+
+from __future__ import annotations
+
+import logging
+
+from streams.logs import Seldom
+
+
+def test_a_logger_says_the_same_seldom() -> None:
+    now = 0.0
+    logger = logging.Logger("aiokafka.test")
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    logger.addFilter(Seldom(10.0, lambda: now))
+    for node in range(1000):
+        logger.error("Unable to connect to node %s", node)
+    logger.error("something else")
+    now = 11.0
+    logger.error("Unable to connect to node %s", 7)
+    logger.error("Unable to connect to node %s", 8)
+    first, other, again = said
+    assert [first, other] == ["Unable to connect to node 0", "something else"]
+    assert again == "Unable to connect to node 7 (999 more such lines before)"
