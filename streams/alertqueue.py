@@ -40,12 +40,10 @@ from streams.collect import Collect, started
 from streams.ledger import Ledger
 from streams.recent import Recent
 from workers import kafka
+from workers.group import Place
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
-
-Place = tuple[str, int]
-"""A topic's partition."""
 
 _STAGE = "collect"
 _REMEMBERED = 50_000
@@ -252,8 +250,6 @@ class AlertQueue:
         try:
             request = await self._collect.request([it.alert for it in group])
             await self._send([Outgoing.of("requests", request.request_id, request)])
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
             for it in group:
                 self._asked.discard(it.key)

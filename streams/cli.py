@@ -10,9 +10,12 @@ import importlib.metadata
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from streams.worker import Kind
 
 app = typer.Typer(
     name="hyve",
@@ -67,11 +70,11 @@ def demo(
     raise typer.Exit(play.run(scenario.value, seed, as_json=json_, keep=keep))
 
 
-def _worker(kind: str, stop_with_stdin: bool) -> None:
+def _worker(kind: Kind, stop_with_stdin: bool) -> None:
     from streams import worker
     from workers import settings
 
-    worker.run(kind, settings.load(), stop_with_stdin=stop_with_stdin)  # type: ignore[arg-type]
+    worker.run(kind, settings.load(), stop_with_stdin=stop_with_stdin)
 
 
 @worker_app.command()

@@ -64,7 +64,7 @@ class _InHand:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Standing:
     """Where the group is in a partition, and since when it has stood there with something left to do."""
 
     offsets: Offsets
@@ -96,7 +96,7 @@ class Health:
         self._stages: set[str] = set()
         self._hand: dict[object, _InHand] = {}
         self._sending: dict[object, float] = {}
-        self._places: dict[Place, _Place] = {}
+        self._places: dict[Place, _Standing] = {}
         self._waits: dict[str, tuple[str, float]] = {}
         self._notes: list[str] = []
         self._app: Any = None
@@ -220,7 +220,7 @@ class Health:
                 last = before.get(place)
                 if last is not None and found.committed > last.offsets.committed:
                     self._done = now
-                seen = _Place(found, now, place not in holes)
+                seen = _Standing(found, now, place not in holes)
                 if last is not None and last.behind and seen.behind and last.offsets.committed == found.committed:
                     seen = replace(seen, since=last.since)
                 self._places[place] = seen
@@ -275,8 +275,8 @@ class Health:
     def _stalls(self, now: float, floor: float) -> Iterator[Fault]:
         settings = self._settings
         hand, behind = list(self._hand.values()), [it for it in self._places.values() if it.behind]
-        todo = [it.since for it in hand] + list(self._sending.values()) + [it.since for it in behind]
-        since = max(floor, self._done, min(todo, default=now))
+        todo = [*(it.since for it in hand), *self._sending.values(), *(it.since for it in behind)]
+        since = max(floor, self._done, min(todo, default=now))  # there was something to do, and nothing was done
         if now - since > settings.stall_limit:
             stages = ", ".join(f"{name}: {number}" for name, number in Counter(it.stage for it in hand).items())
             told = f"{len(hand)} records in hand ({stages or 'none'}), {len(self._sending)} deliveries under way, "

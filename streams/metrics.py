@@ -99,7 +99,8 @@ def application(health: Health, registry: CollectorRegistry = REGISTRY) -> Any:
     def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path in ("/", "/metrics"):
-            return scraped(environ, start_response)  # type: ignore[no-any-return]
+            samples: Iterable[bytes] = scraped(environ, start_response)
+            return samples
         if path not in answers:
             start_response("404 Not Found", [("Content-Type", "text/plain")])
             return [b"/metrics, /healthz, /readyz\n"]

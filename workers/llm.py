@@ -20,7 +20,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -214,10 +214,12 @@ class ChatModel:
             what = f"rejected {name}" if self._key else f"wants a key and {name} is not set"
             return ModelError(f"{host} {what} (status {status}); set a key that it accepts{detail}", "auth")
         if status in _AGAIN or status >= 500:
-            kind = "rate" if status == 429 else "timeout" if status == 408 else "server"
+            kind: Literal["rate", "timeout", "server"] = (
+                "rate" if status == 429 else "timeout" if status == 408 else "server"
+            )
             text = f"{host} has no capacity (status 429)" if status == 429 else f"{host} failed (status {status})"
             wait = _retry_after(headers)
-            failure = ModelError(f"{text}{detail}", kind, wait)  # type: ignore[arg-type]
+            failure = ModelError(f"{text}{detail}", kind, wait)
             return failure if "insufficient_quota" in said else _TryAgain(failure)
         if 300 <= status < 400:
             return ModelError(

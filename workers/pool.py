@@ -13,10 +13,9 @@ Rules:
   a call is started again and the call repeated once; if it dies again, the request is at fault:
   `StoreDied`. What a process may hold in memory is limited too (Linux): a call that needs more fails, and its
   process is replaced, before the machine runs out of it.
-- Nothing unpicklable comes back: a child answers with values, its errors as text.
 - A call that was given up runs to its end in the child; its answer is known by its number and thrown away.
-- Children ignore SIGINT and SIGTERM (their worker drains first) and end when the worker ends, even by
-  SIGKILL.
+
+What a child does is in `workers.stores`.
 """
 
 from __future__ import annotations
@@ -165,7 +164,7 @@ class StorePool:
         self,
         size: int,
         stores: int,
-        on_respawn: Callable[[], None] | None = None,
+        on_respawn: Callable[[], None] = lambda: None,
         *,
         on_spent: Callable[[str, float], None] = lambda _call, _seconds: None,
         claims: str = "",
@@ -289,8 +288,7 @@ class StorePool:
 
     def _respawn(self, slot: _Slot) -> None:
         slot.close()
-        if self._on_respawn is not None:
-            self._on_respawn()
+        self._on_respawn()
 
 
 __all__ = [

@@ -9,6 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from unittest.mock import patch
 
 from streams.app import Incoming, Outgoing
 from streams.llm import LlmStage
@@ -27,5 +28,5 @@ async def freeze(self: LlmStage, record: Incoming) -> Sequence[Outgoing]:
 
 
 if __name__ == "__main__":
-    LlmStage.process = {"hang": hang, "freeze": freeze}[sys.argv[1]]  # type: ignore[method-assign]
-    run("llm", load(), stop_with_stdin=True)
+    with patch.object(LlmStage, "process", {"hang": hang, "freeze": freeze}[sys.argv[1]]):
+        run("llm", load(), stop_with_stdin=True)
