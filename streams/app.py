@@ -45,7 +45,6 @@ AHEAD = 16
 """Most records that wait for one before them, as multiples of those that are worked on at a time."""
 
 MAX_FETCH = 16 << 20
-_NEVER = 1e9
 MAX_REQUEST = 100 << 20
 
 
