@@ -24,7 +24,7 @@ from hyve import strictjson
 from hyve.elisions import without_ellipses
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
-from hyve.strictjson import MAX_DEPTH, Decoder, Pairs, too_deep
+from hyve.strictjson import MAX_DEPTH, Ahead, Decoder, Pairs, too_deep
 
 _REPAIR_CHARS = 256 * 1024
 
@@ -43,11 +43,12 @@ ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*+[A-Za-z]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
 """Colour codes and the like."""
 
 _CLOSER = {"{": "}", "[": "]", "(": ")"}
-# The next bracket outside of strings. A string that never ends runs to the end of the text, once: no later quote may
-# start the search again.
-_NEXT_BRACKET = re.compile(
-    r"""(?:[^"'\[\]{}()]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))*+[\[\]{}()]""", re.DOTALL
-)
+# The next bracket outside of strings, but for braces around no other brackets: most records are such. A string that
+# never ends runs to the end of the text: no later quote may start the search again.
+_QUOTED = r"""(?:"(?:[^"\\]*+"|(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|'(?:[^'\\]*+'|(?:[^'\\]++|\\.)*+(?:'|\\?\Z)))"""
+_OTHER = r"""[^"'\[\]{}()]*+"""
+_FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
+_NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)
 
 
 BEGUN = re.compile(r'\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)')
@@ -72,13 +73,9 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
     record or log line begins; `line` is where the line of `start` begins. `met` takes the flag `too_deep`, and
     `truncated` where a document was cut before its first whole item.
     """
-    work = _ATTEMPT
-    if cut and strictjson.lists_records(text, start, limit):
-        if (large := cut_large(text, start, limit)) is not None:
-            return Attempt(large, 0, large.end)
-        work += (limit - start) // _COPIED
-    run = _balanced(text, start, limit)
-    work += run.work
+    ahead = _read_ahead(text, start, limit)
+    run = _balanced(text, start, limit) if ahead is None else _balanced_around(ahead, start)
+    work = _ATTEMPT + run.work
     if run.deep >= 0:
         # Deep indeed where all of it is a document's beginning. What starts within the first MAX_DEPTH levels and is
         # still open reaches as deep.
@@ -95,13 +92,14 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
         if not text[line : min(start, line + 256)].strip() and (blank := _BLANK_LINE.search(text, start, limit)):
             cuts.append(blank.start())
         for end in cuts:
-            reading, read, _ = _cut(text, start, end)
+            reading, read, _ = _cut(text, start, end, ahead)
             if reading is not None and reading.value:
                 return Attempt(reading, 0, reading.end)
             if reading is not None and reading.end == limit and BEGUN.match(text, start):
                 met.add("truncated")
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
+    del ahead  # as large as what is read now
     for end in ends:
         reading, spent = _repaired(text, start, end)
         work += spent
@@ -112,35 +110,42 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
 
 def cut_large(text: str, start: int, limit: int) -> Reading | None:
     """A long list of records that the end of the text cuts, or what holds it: all but the last are read strictly."""
-    found = _cut_records(text, start, limit)
+    ahead = strictjson.read_ahead(text[start:limit].rstrip())
+    found = _cut_records(ahead, start) if ahead is not None else None
     reading = found[0] if found else None
     return reading if reading is not None and text[reading.end : limit].strip() == "" else None
 
 
-def _cut(text: str, start: int, limit: int) -> tuple[Reading | None, int, bool]:
-    """The same as `_truncated`; of a list of JSON records, that reads but the last ones, and strict JSON the others."""
-    piece = max(_SHORTEST_PIECE, (limit - start) // _SOME_PIECES)
-    found = _cut_records(text, start, limit, piece) if strictjson.lists_records(text, start, limit, piece) else None
+def _read_ahead(text: str, start: int, limit: int) -> Ahead | None:
+    """The records of a list of JSON records, which may be damaged further on; None where it has few of them."""
+    piece = min(_LONGEST_PIECE, max(_SHORTEST_PIECE, (limit - start) // _SOME_PIECES))
+    if not strictjson.lists_records(text, start, limit, piece):
+        return None
+    return strictjson.read_ahead(text[start:limit].rstrip(), piece=piece)
+
+
+def _cut(text: str, start: int, limit: int, ahead: Ahead | None) -> tuple[Reading | None, int, bool]:
+    """The same as `_truncated`, which reads only what stands around the records that were read `ahead` of the text from
+    `start`, to `limit` or further."""
+    ahead = ahead and ahead.until(len(text[start:limit].rstrip()))
+    found = _cut_records(ahead, start) if ahead is not None else None
     return found or _truncated(text, start, limit)
 
 
-def _cut_records(text: str, start: int, limit: int, piece: int = 0) -> tuple[Reading | None, int, bool] | None:
-    """What `_truncated` says of a list of records; None where not enough of it is strict JSON to know."""
-    source = text[start:limit].rstrip()
-    ahead = strictjson.read_ahead(source, piece=piece)
-    if ahead is None:
-        return None
+def _cut_records(ahead: Ahead, start: int) -> tuple[Reading | None, int, bool] | None:
+    """What `_truncated` says of a list of records that begins at `start`; None where not enough of it is strict JSON to
+    know."""
     reading, read, deep = _truncated(ahead.rest, 0, len(ahead.rest))
     if reading is None:
         return None if deep else (None, read, False)
-    if reading.syntax != "json" or not ahead.join(reading.value) or too_deep(reading.value, source):
+    if reading.syntax != "json" or not ahead.join(reading.value) or too_deep(reading.value, ahead.text):
         return None
     flags = tuple(dict.fromkeys([*reading.flags, *sorted(ahead.flags)]))
-    end = start + reading.end + len(source) - len(ahead.rest)
+    end = start + reading.end + len(ahead.text) - len(ahead.rest)
     return Reading(reading.value, end, "json", flags, reading.tail), read, False
 
 
-_SHORTEST_PIECE, _SOME_PIECES = 1024, 16
+_SHORTEST_PIECE, _LONGEST_PIECE, _SOME_PIECES = 1 << 10, 1 << 16, 16
 _ATTEMPT, _TOKENS, _PIECES, _COPIED = 400, 12, 40, 8
 _LENIENT, _LITERAL, _REPAIR = 12, 30, 60
 """Work of an attempt, of each token when brackets are matched and when a cut document is read, and of each character
@@ -157,11 +162,11 @@ class _Run(NamedTuple):
 
 
 def _balanced(text: str, start: int, limit: int) -> _Run:
-    """The run of brackets from `start` on. A closer that doesn't match the innermost opener closes the nearest that it
-    does match."""
-    stack: list[str] = []
-    levels: list[int] = []
-    exact, count, at = True, 0, start
+    """The run of brackets from the one at `start` on. A closer that doesn't match the innermost opener closes the nearest
+    that it does match."""
+    stack = [_CLOSER[text[start]]]
+    levels = [start]
+    exact, count, at = True, 1, start + 1
     while match := _NEXT_BRACKET.match(text, at, limit):
         count, at = count + 1, match.end()
         token = text[at - 1]
@@ -183,6 +188,19 @@ def _balanced(text: str, start: int, limit: int) -> _Run:
             if not stack:
                 return _Run(at, exact, -1, at - start + _TOKENS * count)
     return _Run(None, False, -1, limit - start + _TOKENS * count)
+
+
+def _balanced_around(ahead: Ahead, start: int) -> _Run:
+    """The same of the text that `ahead` stands in, which begins at `start`: what was read there matches by itself."""
+    run = _balanced(ahead.rest, 0, len(ahead.rest))
+    first, read = ahead.cuts[0][0], len(ahead.text) - len(ahead.rest)
+
+    def place(at: int) -> int:
+        return start + at + (read if at > first else 0)
+
+    end = None if run.end is None else place(run.end)
+    deep = run.deep if run.deep < 0 else place(run.deep)
+    return _Run(end, run.exact, deep, run.work + read + len(ahead.text) // _COPIED)
 
 
 def _ends(text: str, start: int, limit: int, line: int) -> Iterator[int]:

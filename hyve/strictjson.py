@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice, repeat
 from operator import add
 from typing import Any
@@ -111,6 +111,12 @@ class Ahead:
             else:
                 value = value.get(key) if type(value) is dict else None
         return value if type(value) is list else None
+
+    def until(self, end: int) -> Ahead | None:
+        """The same of the text up to `end`; None where that ends among the records."""
+        if end < self.cuts[-1][1] + 1:
+            return None
+        return replace(self, text=self.text[:end], rest=self.rest[: len(self.rest) - len(self.text) + end])
 
     def join(self, value: Any) -> bool:
         """Puts the records in front of their list in `value`, which `rest` gave; False where that has no such list."""
