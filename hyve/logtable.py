@@ -22,7 +22,8 @@ _ZEROS = r"^0+$"
 
 
 def log_table(data: TableData) -> TableData | None:
-    """The relation of a root table whose rows all have one shape, or None."""
+    """The relation of a root table whose rows all have one shape, or None. A last row that was cut has not."""
+    data = _but_cut(data)
     signature = data.signatures
     if not data.rows or data.children or not isinstance(signature, tuple) or signature[0] != "o":
         return None
@@ -58,6 +59,24 @@ def log_table(data: TableData) -> TableData | None:
     made = TableData((), data.rows, True, data.parents, data.series, data.positions)
     made.columns = {path: ColumnData(array, derived=True) for path, array in columns.items()}
     made.signatures = ("o", tuple((key, "v") for key in dict.fromkeys(path[0] for path in columns)))
+    return made
+
+
+def _but_cut(data: TableData) -> TableData:
+    """A table of records without the last one, where that ends before it has all that makes a log record."""
+    if not isinstance(data.signatures, list) or data.children:
+        return data
+    first, last = data.signatures[0], data.signatures[-1]
+    if any(signature is not first for signature in data.signatures[:-1]) or first[0] != "o" or last[0] != "o":
+        return data
+    plan = logs.plan(tuple(key for key, _ in last[1]))
+    if (plan.time is not None and plan.body is not None) or last[1] != first[1][: len(last[1])]:
+        return data
+    rows = data.rows - 1
+    made = TableData((), rows, data.derived, data.parents, data.series[:rows], data.positions[:rows], signatures=first)
+    for path, column in data.columns.items():
+        array = None if column.array is None else column.array.slice(0, rows)
+        made.columns[path] = ColumnData(array, column.derived)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -40,14 +41,28 @@ def rows(text: str) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in found]
 
 
+def one_by_one(text: str) -> list[dict[str, Any]]:
+    """The same, each record read by itself."""
+    with mock.patch("hyve.gather.log_table", lambda data: None):
+        return rows(text)
+
+
 @given(st.lists(records, min_size=1, max_size=8), some)
 @settings(max_examples=150, deadline=None)
 def test_columns_say_what_the_records_say_one_by_one(values: list[dict[str, Any]], left_out: set[str]) -> None:
     values = [{key: item for key, item in value.items() if key not in left_out} for value in values]
-    together = rows(json.dumps(values))
-    # A second root table: then the records are read one by one.
-    apart = rows(json.dumps(values) + '\n[{"q": 1}]')
-    assert together == apart
+    text = json.dumps(values)
+    assert rows(text) == one_by_one(text)
+
+
+@given(st.lists(records, min_size=2, max_size=5), some, st.integers(1, 150))
+@settings(max_examples=100, deadline=None)
+def test_a_log_that_was_cut_gives_the_same_rows_both_ways(
+    values: list[dict[str, Any]], left_out: set[str], cut: int
+) -> None:
+    values = [{key: item for key, item in value.items() if key not in left_out} for value in values]
+    text = json.dumps(values)[:-cut]
+    assert rows(text) == one_by_one(text)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +80,7 @@ def test_the_usual_log_is_read_by_columns(monkeypatch: pytest.MonkeyPatch) -> No
         {"ts": f"2026-03-01T00:00:{i:02d}Z", "level": "warn", "msg": "x", "service": "a", "ms": i} for i in range(9)
     ]
     monkeypatch.setattr("hyve.gather.formats.find", None)  # not called
+    assert rows(json.dumps(value)[:-30]) == rows(json.dumps(value[:8]))
     found = rows(json.dumps(value))
     assert found[3] == {
         "time": "2026-03-01 00:00:03",
