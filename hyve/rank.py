@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rank_bm25 import BM25Okapi
 
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:\.\d+)*")
 _COMPOUND = re.compile(r"[\w.:/-]*\w")
@@ -64,15 +64,45 @@ def terms(query: str) -> list[str]:
     return [word for word in found if len(word) > 1 or not word.isascii()][:_TERMS]
 
 
-def bm25(query: Sequence[str], texts: Iterable[str]) -> list[float]:
-    """The BM25Okapi score of each text for the query's words."""
-    corpus = [words(text) or [""] for text in texts]
-    there = frozenset[str]().union(*corpus)
-    said = [word for word in query if word in there]  # the others add nothing
-    if not said:
-        return [0.0] * len(corpus)
-    scores: list[float] = BM25Okapi(corpus).get_scores(said).tolist()
+_K1, _B, _EPSILON = 1.5, 0.75, 0.25
+
+
+def bm25(query: Sequence[str], corpus: Sequence[Sequence[str]]) -> list[float]:
+    """The score of each document, given as its words, for a query's words.
+
+    Okapi BM25, as the package rank-bm25 has it: a word that more than half of the documents have, whose weight would be
+    negative, has a quarter of the mean weight of all words.
+    """
+    wanted = set(query)
+    holders: dict[str, list[tuple[int, int]]] = {}
+    for number, document in enumerate(corpus):
+        for word in wanted.intersection(document):
+            holders.setdefault(word, []).append((number, document.count(word)))
+    lengths = [len(document) or 1 for document in corpus]
+    mean = sum(lengths) / max(1, len(corpus))
+    scores = [0.0] * len(corpus)
+    least: float | None = None
+    for word in query:
+        found = holders.get(word, ())
+        weight = _weight(len(corpus), len(found)) if found else 0.0
+        if weight < 0:
+            weight = least = _EPSILON * _mean_weight(corpus) if least is None else least
+        for number, count in found:
+            long = 1 - _B + _B * lengths[number] / mean
+            scores[number] += weight * (count * (_K1 + 1) / (count + _K1 * long))
     return scores
+
+
+def _weight(documents: int, having: int) -> float:
+    return math.log(documents - having + 0.5) - math.log(having + 0.5)
+
+
+def _mean_weight(corpus: Sequence[Sequence[str]]) -> float:
+    having = Counter(word for document in corpus for word in dict.fromkeys(document or ("",)))
+    total = 0.0
+    for count in having.values():
+        total += _weight(len(corpus), count)
+    return total / len(having)
 
 
 def surprise(rows: int, distinct: int, count: int) -> float:

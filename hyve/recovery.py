@@ -162,8 +162,8 @@ class _Run(NamedTuple):
 
 
 def _balanced(text: str, start: int, limit: int) -> _Run:
-    """The run of brackets from the one at `start` on. A closer that doesn't match the innermost opener closes the nearest
-    that it does match."""
+    """The run of brackets from the one at `start` on. A closer that doesn't match the innermost opener closes the
+    nearest that it does match."""
     stack = [_CLOSER[text[start]]]
     levels = [start]
     exact, count, at = True, 1, start + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +13,11 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import codecs, rank
-from hyve.columns import Columns, Values
+from hyve.asked import asked
 from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
@@ -30,7 +28,6 @@ from hyve.profile import (
     is_dimension,
     is_measure,
     names_entities,
-    structural,
 )
 from hyve.templates import MASK
 
@@ -43,8 +40,6 @@ _FULL = 3
 """So many rows that stand out for the same reason have their full rank; each further one less."""
 _PER_TEMPLATE, _ALL_ALIKE = 2, 10
 """So many rows that say the same have their full rank, and so many are shown before usual ones."""
-_READ = 1_000
-"""So many of the rows that share words with the question are scored."""
 _TEMPLATE_CELL = 160
 _USUAL = 0.1
 """The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
@@ -186,13 +181,13 @@ def _picked(
     if free_text(found.table):
         ids = []
     keep = [i for i in keep if not views[i].identifier]
-    asked = [i for i in keep if not rank.name_words(views[i].column.name).isdisjoint(words)]
+    named = [i for i in keep if not rank.name_words(views[i].column.name).isdisjoint(words)]
     telling = [i for i in chosen if not views[i].identifier]
     # Who or what a row is about, and when it was, belongs to why it is here.
     about = [i for i in keep if names_entities(views[i]) or views[i].time]
     filled = [i for i in keep if not rare or views[i].nulls <= _NEARLY_EMPTY * views[i].rows]
     half = width // 2
-    first = list(dict.fromkeys([*asked[:half], *telling[:half], *about[:2], *asked, *telling[: half + 2], *filled]))
+    first = list(dict.fromkeys([*named[:half], *telling[:half], *about[:2], *named, *telling[: half + 2], *filled]))
     return sorted(first[:width]) + sorted(ids), sorted(ids)
 
 
@@ -235,7 +230,7 @@ def _candidates(
     for place, (row, score, columns) in enumerate(_rare(found) if rare else ()):
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
-    for place, (row, columns) in enumerate(_asked(found, words)):
+    for place, (row, columns) in enumerate(asked(found, words)):
         share = 0.9 / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
@@ -351,112 +346,3 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
         scores.add(i, rank.outliers(*columns.floats(view.column.name), series), series)
     texts_first = [view.column.type != "VARCHAR" for view in found.views]
     return [(row, score, sorted(because, key=texts_first.__getitem__)) for row, score, because in scores.rows()]
-
-
-def _asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
-    """Rows by BM25 against the question, with the columns that have most of its words.
-
-    Rows that share no word with it score nothing and are not read.
-    """
-    columns, table = found.columns, found.table
-    names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)][:40]
-    if free_text(table):
-        names = ["text"]
-    if not names or not words or not table.rows:
-        return []
-    rows = np.flatnonzero(_matched(columns, names, words))
-    if len(rows) > min(_READ, table.rows // 2):  # words that most rows have tell none of them apart
-        told = _telling(columns, names, words, rows)
-        rows = rows[told > 0]
-        rows = rows[np.argsort(-told[told > 0], kind="stable")[:_READ]]
-    cells = [columns.cells(name, rows.tolist()) for name in names]
-    texts = [" ".join([cell for cell in row if cell is not None])[:2000] for row in zip(*cells, strict=True)]
-    scores = rank.bm25(words, texts)
-    # Where few rows have a word, BM25 may give them less than 0.
-    best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))[:_RARE]
-    numbers = {view.column.name: i for i, view in enumerate(found.views)}
-    asked = set(words)
-    result = []
-    for i in best:
-        found_in = [
-            (len(asked.intersection(rank.words(column[i][:2000]))), numbers[name])
-            for name, column in zip(names, cells, strict=True)
-            if column[i] and name in numbers
-        ]
-        most = max(found_in, default=(0, 0))[0]
-        result.append((int(rows[i]), [column for count, column in found_in if count == most > 0][:2]))
-    return result
-
-
-def _matched(columns: Columns, names: Sequence[str], words: Sequence[str]) -> NDArray[np.bool_]:
-    """Which rows have a text with one of some words.
-
-    A pattern takes longer to be read than to be looked for in a short column: such columns are looked through at once,
-    and only for words that they have.
-    """
-    coded = [columns.coded(name) for name in names]
-    matched = np.zeros(columns.table.rows, np.bool_)
-    for group in [coded] if columns.short else [[one] for one in coded]:
-        values = group[0][1]
-        if columns.short:
-            texts = [text for _, own in group for text in own.shown()]
-            words = _words_of("\n".join(texts), words)
-            values = Values(texts, pa.string())
-        if not words:
-            break
-        hits, at = _hits(values, "|".join(map(_whole_word, words))), 0
-        for codes, own in group:
-            found = hits[at : at + len(own)]
-            at += len(own)
-            if found.any():
-                matched |= (codes >= 0) & found[codes]
-    return matched
-
-
-def _telling(
-    columns: Columns, names: Sequence[str], words: Sequence[str], rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """How many words some rows have that not more than half of the table has."""
-    told, most = np.zeros(len(rows), np.int64), columns.table.rows // 2
-    if columns.short:
-        cells = zip(*(columns.cells(name, rows.tolist()) for name in names), strict=True)
-        said = [_words_of("\n".join(filter(None, row)), words) for row in cells]
-        counts = Counter(word for found in said for word in found)
-        return np.array([sum(counts[word] <= most for word in found) for found in said], np.int64)
-    coded = [columns.coded(name) for name in names]
-    for word in words:
-        found = np.zeros(len(rows), np.bool_)
-        for codes, values in coded:
-            found |= np.append(_hits(values, _whole_word(word)), False)[codes[rows]]
-        if np.count_nonzero(found) <= most:
-            told += found
-    return told
-
-
-def _hits(values: Values, pattern: str) -> NDArray[np.bool_]:
-    found = pc.match_substring_regex(values.array, pattern, ignore_case=True)
-    return np.asarray(found, np.bool_)
-
-
-def _words_of(text: str, words: Sequence[str]) -> list[str]:
-    """Which of some words a text has, as the pattern of `_whole_word` finds them."""
-    text = text.lower()
-    plain, others = _parted(tuple(words))
-    there = [word for word in others if word in text and re.search(_whole_word(word, r"(?a:\b)"), text)]
-    return [*plain.intersection(_RUN.findall(text)), *there]
-
-
-@lru_cache(maxsize=64)
-def _parted(words: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """(words of letters and digits alone, the others)."""
-    plain = frozenset(filter(_RUN.fullmatch, words))
-    return plain, tuple(word for word in words if word not in plain)
-
-
-_RUN = re.compile(r"\w+", re.ASCII)
-
-
-def _whole_word(word: str, bound: str = r"\b") -> str:
-    """A pattern for a word that is no part of a longer one; scripts without blanks have no such bounds."""
-    escaped = re.escape(word)
-    return f"{bound}{escaped}{bound}" if word.isascii() else escaped

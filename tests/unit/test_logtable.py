@@ -43,7 +43,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 def one_by_one(text: str) -> list[dict[str, Any]]:
     """The same, each record read by itself."""
-    with mock.patch("hyve.gather.log_table", lambda data: None):
+    with mock.patch("hyve.gather.log_table", return_value=None):
         return rows(text)
 
 

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hyve
-from hyve import rowview, sql
+from hyve import asked, rowview, sql
 from hyve.arrays import may_hold
 from hyve.columns import Columns, Values
 from hyve.ducktypes import list_texts, type_name
@@ -211,8 +211,8 @@ def test_short_columns_are_told_as_long_ones_are(records: list[dict[str, Any]], 
     st.text("nodeNODEinc-4471/var09.:80 _cafécafe\n|", max_size=60),
 )
 def test_words_are_found_as_their_pattern_does(words: list[str], text: str) -> None:
-    found = [word for word in words if rowview._hits(Values([text], pa.string()), rowview._whole_word(word)).any()]
-    assert sorted(rowview._words_of(text, words)) == sorted(found)
+    found = [word for word in words if asked.hits(Values([text], pa.string()), asked.whole_word(word)).any()]
+    assert asked.whole_words(text.lower(), words) == found
 
 
 @settings(deadline=None)
