@@ -28,8 +28,8 @@ _FEW = 100
 _SHORT = 1_000
 """Columns of so many rows are held as lists."""
 
-_LISTED = frozenset(kind.id for kind in (pa.string(), pa.int64(), pa.float64(), pa.bool_()))
-"""Types whose values are in lists what they are in Arrow."""
+_LISTED = frozenset(kind.id for kind in (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("ns")))
+"""Types whose values are in lists what they are in Arrow, or the text of it: times."""
 
 Codes = NDArray[np.int32] | NDArray[np.int8]
 
@@ -52,6 +52,15 @@ class Values:
     def array(self) -> pa.Array[Any]:
         """The values as Arrow."""
         return pa.array(self._values, self._kind) if isinstance(self._values, list) else self._values
+
+    def integers(self) -> NDArray[np.int64]:
+        """Whole numbers, or times in units of their type."""
+        if not isinstance(self._values, list):
+            whole: NDArray[np.int64] = self._values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            return whole
+        if pa.types.is_timestamp(self._kind):
+            return np.array(self._values, "datetime64[ns]").view(np.int64)
+        return np.array(self._values, np.int64)
 
     def shown(self, places: NDArray[np.int64] | None = None) -> list[Any]:
         """The values, or those at some places, as they are shown."""
@@ -103,6 +112,7 @@ class Columns:
         self._kept: dict[str, pa.Array[Any]] = {}
         self._listed: dict[str, list[Any]] = {}
         self._coded: dict[str, tuple[Codes, Values]] = {}
+        self._counted: dict[str, tuple[Codes, Values, int, NDArray[np.int64]]] = {}
 
     def load(self, names: Sequence[str]) -> None:
         """Reads some columns before they are asked for; without it the first one asked for brings all others along,
@@ -142,6 +152,17 @@ class Columns:
                 )
             if self._small or len(found[1]) <= _FEW:
                 self._coded[name] = found
+        return found
+
+    def counted(self, name: str) -> tuple[Codes, Values, int, NDArray[np.int64]]:
+        """The same, and the rows without a value, and those that have each of the distinct ones."""
+        found = self._counted.get(name)
+        if found is None:
+            codes, values = self.coded(name)
+            counts = np.bincount(codes + 1, minlength=len(values) + 1)
+            found = codes, values, int(counts[0]), counts[1:]
+            if name in self._coded:
+                self._counted[name] = found
         return found
 
     def texts(self, name: str) -> list[str]:

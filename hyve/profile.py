@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from hyve import rank
@@ -26,7 +25,8 @@ SMALL = 64
 SERIES = "series_idx"
 _NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*", re.IGNORECASE)
 _STEP_ROWS, _ENTITIES = 200_000, 6
-_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_NANOSECONDS = 1e9
+"""Times of the store are counted in them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,12 @@ class Profile:
 
 def numeric(column: Column) -> bool:
     """Whether a column's values can be averaged."""
-    return bool(_NUMERIC.fullmatch(column.type))
+    return _numeric(column.type)
+
+
+@lru_cache(maxsize=256)
+def _numeric(kind: str) -> bool:
+    return bool(_NUMERIC.fullmatch(kind))
 
 
 def _measured(column: Column) -> bool:
@@ -225,27 +230,23 @@ def means(
 
 def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> ColumnView:
     rows = columns.table.rows
-    codes, values = columns.coded(column.name)
-    filled = codes >= 0
-    nulls = rows - int(np.count_nonzero(filled))
-    counts = np.bincount(codes[filled], minlength=len(values))
+    codes, values, nulls, counts = columns.counted(column.name)
     low = high = mean = step = None
     odd = 0
     finite = values
     if numeric(column) and len(values):
         numbers = values.numbers()
         proper = np.isfinite(numbers)
-        odd = int(counts[~proper].sum())
-        mean = _mean(numbers[proper], counts[proper])
+        odd = 0 if proper.all() else int(counts[~proper].sum())
+        mean = _mean(numbers[proper], counts[proper]) if odd else _mean(numbers, counts)
         finite = values.only(proper) if odd else values
     if len(finite) and not nested(column):
         low, high = finite.edges()
     # Each number as often as the others: durations of 0 to 99 ms are no count from 0 to 99.
-    even = len(counts) > 0 and counts.min() == counts.max()
-    counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES and even
-    spaced = "TIMESTAMP" in column.type or counts_on
-    if len(values) > 10 and rows <= _STEP_ROWS and spaced:
-        step = _step(values.array)
+    time = "TIMESTAMP" in column.type
+    counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES
+    if len(values) > 10 and rows <= _STEP_ROWS and (time or (counts_on and counts.min() == counts.max())):
+        step = _step(values.integers(), time)
     few = column.name == "template" or len(values) <= (12 if _measured(column) else SMALL)
     return ColumnView(
         column,
@@ -274,12 +275,11 @@ def _mean(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | No
 
 def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tuple[str, int], ...]:
     """The commonest values as text, with their rows; of equally common ones the first by text."""
-    if not len(values):
-        return ()
-    least = np.partition(counts, -most)[-most] if len(counts) > most else 0
-    places = np.flatnonzero(counts >= least)
-    texts = map(_text, values.shown(places))
-    pairs = zip(texts, counts[places].tolist(), strict=True)
+    if len(counts) <= most:
+        pairs = zip(map(_text, values.shown()), counts.tolist(), strict=True)
+    else:
+        places = np.flatnonzero(counts >= np.partition(counts, -most)[-most])
+        pairs = zip(map(_text, values.shown(places)), counts[places].tolist(), strict=True)
     return tuple(heapq.nsmallest(most, pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
@@ -310,17 +310,15 @@ def _same(columns: Columns, codes: Codes, values: Values, earlier: Sequence[Colu
     return ""
 
 
-def _step(values: pa.Array[Any]) -> Step | None:
-    """The distance at which almost all values of a column stand, if there is one."""
-    time = pa.types.is_timestamp(values.type)
-    numbers = np.sort(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
-    steps, counts = np.unique(np.diff(numbers.view(np.uint64)), return_counts=True)
+def _step(numbers: NDArray[np.int64], time: bool) -> Step | None:
+    """The distance at which almost all values of a column stand, if there is one; that of times is in nanoseconds."""
+    steps, counts = np.unique(np.diff(np.sort(numbers).view(np.uint64)), return_counts=True)
     usual = int(np.argmax(counts))
     size, alike, total = int(steps[usual]), int(counts[usual]), int(counts.sum())
     larger = int(counts[usual + 1 :].sum())
     if alike + larger < total or larger * 20 > total:
         return None
-    return Step(size / _UNITS[values.type.unit] if time else size, larger)
+    return Step(size / _NANOSECONDS if time else size, larger)
 
 
 ENTITIES = (

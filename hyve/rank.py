@@ -110,23 +110,21 @@ def surprise(rows: int, distinct: int, count: int) -> float:
     return max(0.0, math.log(rows / max(1, distinct) / count)) if count else 0.0
 
 
-def rare_kinds(codes: NDArray[np.integer[Any]], least: float = 0.0) -> NDArray[np.float64]:
-    """The surprise of each row's value among the values of its column, 0 where it is not above `least`.
+def rare_kinds(
+    codes: NDArray[np.integer[Any]], counts: NDArray[np.int64], least: float = 0.0
+) -> NDArray[np.float64] | None:
+    """The surprise of each row's value among the values of its column, 0 where it is not above `least`; None where no
+    value's is.
 
-    `codes` number the values, -1 for none. A value that is one of many equally rare ones surprises less: that there is
-    one such was to be expected.
+    `codes` number the values, -1 for none, and `counts` are the rows that have each. A value that is one of many
+    equally rare ones surprises less: that there is one such was to be expected.
     """
-    filled = codes >= 0
-    counts = np.bincount(codes[filled])
-    kinds = np.count_nonzero(counts)
-    scores = np.zeros(len(codes))
-    if kinds:
-        as_rare = np.searchsorted(np.sort(counts), counts, side="right") - (len(counts) - kinds)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            surprises = np.log(counts.sum() / kinds / counts) - np.log(as_rare)
-        surprises[~((surprises > least) & np.isfinite(surprises))] = 0.0
-        scores[filled] = surprises[codes[filled]]
-    return scores
+    if len(counts) < 2 or counts.min() == counts.max():
+        return None
+    as_rare = np.searchsorted(np.sort(counts), counts, side="right")
+    surprises = np.log(counts.sum() / len(counts) / counts) - np.log(as_rare)
+    surprises[surprises <= least] = 0.0
+    return np.append(surprises, 0.0)[codes] if surprises.any() else None
 
 
 def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDArray[np.int64]) -> NDArray[np.float64]:

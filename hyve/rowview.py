@@ -268,9 +268,12 @@ class _Scores:
         self.kind = np.zeros(rows, np.int64)
         self.tops: list[tuple[int, dict[int, float]]] = []
 
-    def add(self, column: int, scores: NDArray[np.float64], kinds: NDArray[np.integer[Any]] | None = None) -> None:
+    def add(
+        self, column: int, scores: NDArray[np.float64] | None, kinds: NDArray[np.integer[Any]] | None = None
+    ) -> None:
         """Takes in the scores by a column; rows of the same of its `kinds` stand out for the same reason."""
-        rows = np.flatnonzero(scores > _STANDS_OUT)
+        if scores is None or not len(rows := np.flatnonzero(scores > _STANDS_OUT)):
+            return
         some = scores[rows]
         top = rows[np.argsort(-some, kind="stable")[:_RARE]]
         self.tops.append((column, dict(zip(top.tolist(), scores[top].tolist(), strict=True))))
@@ -316,8 +319,8 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
     for i, view in views if table.rows >= 8 else ():
         filled = view.rows - view.nulls
         if view.complete and not view.nested:
-            codes = columns.coded(view.column.name)[0]
-            scores.add(i, rank.rare_kinds(codes, _LEAST), codes)
+            codes, _, _, counts = columns.counted(view.column.name)
+            scores.add(i, rank.rare_kinds(codes, counts, _LEAST), codes)
         if 0 < filled < view.rows // 4:
             bits = np.packbits(columns.filled(view.column.name)).tobytes()
             present.setdefault(bits, (filled, []))[1].append(i)
@@ -333,8 +336,8 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
     for i, view in [(i, view) for i, view in texts if not view.complete][:3]:
         codes, values = columns.coded(view.column.name)
         kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
-        of_rows = np.where(codes < 0, -1, kinds[codes])
-        scores.add(i, rank.rare_kinds(of_rows), of_rows)
+        of_rows = np.append(kinds, -1)[codes]
+        scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
     series = np.zeros(table.rows, np.int64)
     size = parted = 1
     dimensions = [view for _, view in views if is_dimension(view)]

@@ -133,13 +133,21 @@ def test_outliers_are_measured_within_their_own_series() -> None:
 
 
 def test_one_of_many_rare_values_surprises_less() -> None:
-    alone = rank.rare_kinds(np.array([0] * 90 + [1] * 9 + [2], np.int32))
+    alone = _rare_kinds([0] * 90 + [1] * 9 + [2])
+    assert alone is not None
     assert alone[-1] == pytest.approx(math.log(100 / 3))
     assert alone[0] == 0
-    many = rank.rare_kinds(np.array([0] * 90 + list(range(1, 11)) + [-1], np.int32))
-    assert many[-2] == pytest.approx(max(0, math.log(100 / 11) - math.log(10)), abs=1e-9)
+    many = _rare_kinds([0] * 990 + list(range(1, 11)) + [-1])
+    assert many is not None
+    assert many[-2] == pytest.approx(math.log(1000 / 11) - math.log(10))
     assert many[-1] == 0
-    assert rank.rare_kinds(np.array([-1, -1], np.int32)).tolist() == [0, 0]
+    assert _rare_kinds([0] * 90 + list(range(1, 11))) is None  # eleven kinds, and most of them alone
+    assert _rare_kinds([-1, -1]) is None
+    assert _rare_kinds([0, 1, 1, 0]) is None
+
+
+def _rare_kinds(codes: list[int]) -> Any:
+    return rank.rare_kinds(np.array(codes, np.int32), np.bincount(np.array(codes) + 1)[1:])
 
 
 def test_columns_that_say_the_same_are_said_once() -> None:

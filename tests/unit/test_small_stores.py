@@ -254,3 +254,19 @@ def test_few_and_many_values_are_kept_alike() -> None:
             assert columns.filled("s").tolist() == [True, False, True, True]
             assert columns.cells("s", [3, 1]) == ["b", None]
             assert columns.floats("f")[1].tolist() == [True] * 4
+            nulls, counts = columns.counted("s")[2:]
+            assert (nulls, counts.tolist()) == (1, [2, 1])
+
+
+def test_times_and_numbers_are_the_same_integers_either_way() -> None:
+    """H14: steps between the times of a short column are those of a long one, to the nanosecond."""
+    text = json.dumps([{"t": t, "n": n} for t, n in (("2026-03-01T10:00:00.000000001Z", 2**62), (None, None), ("1970-01-01T00:00:00Z", -1))])  # fmt: skip
+    with hyve.Datastore.from_text(text) as store:
+        (table,) = store.catalog.tables
+        short, long = Columns(store, table), Columns(store, table)
+        long.short = False
+        for columns in (short, long):
+            values = columns.coded("t_ts")[1]
+            assert values.integers().tolist() == [1_772_359_200_000_000_001, 0]
+            assert values.edges() == ("1970-01-01 00:00:00", "2026-03-01 10:00:00.000000001")
+            assert columns.coded("n")[1].integers().tolist() == [2**62, -1]
