@@ -82,10 +82,14 @@ class ColumnView:
     @cached_property
     def identifier(self) -> bool:
         """Whether it looks like an id: long, random, almost never the same, and no name of anything."""
-        if self.distinct <= max(20, self.rows // 4) or re.search("name|host|pod", self.column.name, re.IGNORECASE):
+        if self.distinct <= max(20, self.rows // 4) or _NAMING.search(self.column.name):
             return False
         sample = next((value for value in self.samples if isinstance(value, str)), "")
-        return bool(re.fullmatch(r"[0-9a-fA-F-]{12,}|(?=.*\d)[A-Za-z0-9+/=_-]{20,}", sample))
+        return bool(_IDENTIFIER.fullmatch(sample))
+
+
+_NAMING = re.compile("name|host|pod", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[0-9a-fA-F-]{12,}|(?=.*\d)[A-Za-z0-9+/=_-]{20,}")
 
 
 @dataclass(frozen=True)

@@ -88,13 +88,27 @@ def show(value: Any, limit: int = 60) -> str:
     return f"{''.join(pieces[:fit])}…(+{whole - fit} chars)"
 
 
+def row_text(cells: Sequence[Any], limit: int = 60) -> str:
+    """Cells as `show` has them, with `|` between."""
+    shown = [cell if type(cell) is str and cell else show(cell) for cell in cells]
+    text = "|".join(shown)
+    short = len(text) <= limit + _SPARE or max(map(len, shown)) <= limit + _SPARE
+    if short and text.count("|") < len(shown) and '""' not in text and not _ODD_ROW.search(text):
+        return text
+    return "|".join([show(cell, limit) for cell in cells])
+
+
 def _one_line(char: str) -> str:
     return "\\|" if char == "|" else json.dumps(char)[1:-1] if _ESCAPED.match(char) else char
 
 
 def listing(value: Any, limit: int = 60) -> str:
     """A value in a line of several: JSON where a comma, a quote or a blank at an end could be taken for the line's."""
-    if type(value) is str and _PARTING.search(value):
+    if type(value) is not str:
+        return show(value, limit)
+    if len(value) <= limit and _SIMPLE.fullmatch(value):
+        return value
+    if _PARTING.search(value):
         text = value.encode("utf-8", "replace").decode()
         if len(text) <= limit + _SPARE:
             return json.dumps(text, ensure_ascii=False)
@@ -102,9 +116,11 @@ def listing(value: Any, limit: int = 60) -> str:
     return show(value, limit)
 
 
+_SIMPLE = re.compile(r"[\w.:/-]+", re.ASCII)
 _PARTING = re.compile(r'[,"]|^\s|\s$')
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|]")
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|\ud800-\udfff]")
+_ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 
 
 def row_view(
@@ -158,7 +174,7 @@ def row_view(
             if hidden and ids:
                 cells = (*cells[:hidden], *(_CUT for _ in ids))
         else:
-            template = _MASK.sub("#", "|".join([show(cell, _TEMPLATE_CELL) for cell in cells]))
+            template = _MASK.sub("#", row_text(cells, _TEMPLATE_CELL))
             seen[template] = seen.get(template, 0) + 1
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))

@@ -176,7 +176,9 @@ class Shredder:
                 if not column.spells or column.array is None:
                     continue
                 told = column.array.drop_null() if column.array.null_count else column.array
-                sample = [text for text in told.slice(0, 2000).to_pylist() if text][:50]
+                sample = [text for text in told.slice(0, 64).to_pylist() if text][:50]
+                if len(sample) < 50 < len(told):
+                    sample = [text for text in told.slice(0, 2000).to_pylist() if text][:50]
                 for step, typed in ((NUMBER, numbers), (TIME, times)):
                     read = typed(column.array, sample)
                     if read is not None:

@@ -35,7 +35,7 @@ from hyve.profile import (
     profile,
     told,
 )
-from hyve.rowview import RowView, listing, row_view, show
+from hyve.rowview import RowView, listing, row_text, row_view, show
 from hyve.store import Column, Table
 
 _NAMES = 40
@@ -116,7 +116,7 @@ class TableView:
                 shown = [show(cell, limit) if type(cell) is str else cell for cell in cells]
                 text = f"  {toon.row([row, *shown])}"
             else:
-                text = "|".join([str(row), *[show(cell, limit) for cell in cells]])
+                text = f"{row}|{row_text(cells, limit)}"
             yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
 
     @cached_property

@@ -19,6 +19,8 @@ _TIME = re.compile(
     r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
 )
+_FEW = 1_000
+"""Texts that are looked at one by one: so few take less time than a call of Arrow."""
 _ACCESS_LOG = r"^(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})$"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -56,6 +58,8 @@ def times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
     told = [text for text in sample if text not in _NOTHING_TEXTS]
     if not told or not all(map(_TIME.fullmatch, told)):
         return None
+    if len(array) <= _FEW and all(map(_in_range, array.to_pylist())) and "," not in told[0] and " " not in told[0][11:]:
+        return _instants(array)
     filled = _filled(array)
     if told[0][2] == "/":
         filled = pc.replace_substring_regex(filled, _ACCESS_LOG, r"\3-\2-\1T\4\5")
@@ -71,9 +75,18 @@ def times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
         return None
     known = pc.and_(pc.greater(filled, pa.scalar("1678")), pc.less(filled, pa.scalar("2262")))
     filled = pc.if_else(known, filled, _NULL)
+    return _instants(filled)
+
+
+def _in_range(text: str | None) -> bool:
+    """Whether a text begins like an ISO 8601 time that 64-bit nanoseconds reach."""
+    return text is None or (text[4:5] == "-" and "1678" < text < "2262" and text[:4].isdigit() and text[:4].isascii())
+
+
+def _instants(array: pa.Array[Any]) -> pa.Array[Any] | None:
     for zone in ("UTC", None):
         try:
-            read: pa.Array[Any] = filled.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
+            read: pa.Array[Any] = array.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
         except pa.ArrowInvalid:
             continue
         return read

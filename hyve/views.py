@@ -254,11 +254,19 @@ def _end(texts: Sequence[str], before: int) -> int:
 
 def _alike(texts: Sequence[str]) -> bool:
     """Whether texts differ in nothing but their digits."""
+    seen: set[str] = set()
     first = _DIGITS.sub("#", texts[0]) if texts else ""
-    return all(_DIGITS.sub("#", text) == first for text in texts)
+    for text in texts:
+        zeros = text.translate(_ZEROS)
+        if zeros not in seen:  # as many digits in the same places are looked at once
+            if _DIGITS.sub("#", zeros) != first:
+                return False
+            seen.add(zeros)
+    return True
 
 
 _DIGITS = re.compile(r"\d+", re.ASCII)
+_ZEROS = str.maketrans("123456789", "0" * 9)
 
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
