@@ -211,10 +211,11 @@ class Columns:
 def _coded(cells: Sequence[Any], kind: pa.DataType) -> tuple[Codes, Values]:
     if pa.types.is_floating(kind):  # -0.0 is 0.0, and NaN itself
         cells = [cell if cell is None else cell + 0.0 if cell == cell else _NAN for cell in cells]
-    known: dict[Any, int] = {None: -1}
-    codes = np.array([known.setdefault(cell, len(known) - 1) for cell in cells], np.int32)
-    del known[None]
-    return codes, Values(list(known), kind)
+    known = dict.fromkeys(cells)
+    known.pop(None, None)
+    numbers = dict(zip(known, range(len(known)), strict=True))
+    numbers[None] = -1
+    return np.fromiter(map(numbers.__getitem__, cells), np.int32, len(cells)), Values(list(known), kind)
 
 
 _NAN = float("nan")
@@ -229,12 +230,11 @@ def shown(array: pa.Array[Any]) -> list[Any]:
     """The values of an array; times as `2026-03-01 08:13:20.77`."""
     if not pa.types.is_timestamp(array.type):
         return array.to_pylist()
-    texts: list[str] = np.datetime_as_string(array.to_numpy(zero_copy_only=False)).tolist()
-    return [None if text == "NaT" else _instant(text) for text in texts]
+    return [text and _instant(text) for text in array.cast(pa.string()).to_pylist()]
 
 
 @lru_cache(maxsize=4096)
 def _instant(text: str) -> str:
-    head, dot, fraction = text.replace("T", " ").partition(".")
+    head, _, fraction = text.partition(".")
     fraction = fraction.rstrip("0")
-    return f"{head}.{fraction}" if dot and fraction else head
+    return f"{head}.{fraction}" if fraction else head

@@ -123,14 +123,18 @@ def size(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any
     """o200k tokens of messages and tool specifications."""
     text = "\n\n".join(str(message.get("content") or "") for message in messages)
     calls = [call for message in messages for call in message.get("tool_calls") or ()]
-    specified = sum(_specification(json.dumps(tool, separators=(",", ":"))) for tool in tools)
+    specified = _tool_tokens() if tools is TOOLS else sum(map(_specification, tools))
     return count_tokens(text) + specified + sum(count_tokens(json.dumps(call, separators=(",", ":"))) for call in calls)
 
 
-@lru_cache(maxsize=16)
-def _specification(text: str) -> int:
-    """Tokens of a tool's specification, which is the same in every prompt."""
-    return count_tokens(text)
+def _specification(tool: Mapping[str, Any]) -> int:
+    return count_tokens(json.dumps(tool, separators=(",", ":")))
+
+
+@lru_cache(maxsize=1)
+def _tool_tokens() -> int:
+    """Tokens of the specifications that are the same in every prompt."""
+    return sum(map(_specification, TOOLS))
 
 
 def build(

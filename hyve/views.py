@@ -214,15 +214,17 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
     """Tokens that no lossless text of these tables stays under; the count ends once it is above `enough`.
 
     A text has each value of a column at least once, without what all of them begin and end with. Columns that may be
-    said by a start and a step, or hold JSON, do not count. The largest are read first: they say most.
+    said by a start and a step, hold times or JSON, do not count. The largest are read first: they say most.
     """
     least = 0.0
+    times = [{column.typed for column in read.table.columns if column.type == "TIMESTAMP_NS"} for read in columns]
     asked = [
         (read, column)
-        for read in columns
+        for read, instants in zip(columns, times, strict=True)
         if read.table.kind == "base"
         for column in read.table.columns
-        if not (column.derived or structural(column)) and column.type in ("VARCHAR", "DOUBLE")
+        if not (column.derived or structural(column) or column.name in instants)
+        and column.type in ("VARCHAR", "DOUBLE")
     ]
     for read, column in sorted(asked, key=lambda pair: -pair[0].size(pair[1].name)):
         texts = read.texts(column.name)
