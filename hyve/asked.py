@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow.compute as pc
+from ahocorasick_rs import AhoCorasick, MatchKind
 from numpy.typing import NDArray
 
 from hyve import rank
@@ -21,6 +23,8 @@ _COLUMNS, _CHARACTERS = 40, 2_000
 """So many columns of texts are looked through, and so many characters of a row are scored."""
 _READ, _BEST = 1_000, 60
 """So many of the rows that share words with the question are scored, and so many are told."""
+_LONG = 1 << 16
+"""In more characters each word is looked for by itself: all their places take memory."""
 
 
 def asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
@@ -68,8 +72,7 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
     """The same as `_sharing` in columns that are short: a pattern takes longer to be read than they do."""
     coded = [columns.coded(name) for name in names]
     texts = [[text.lower() for text in values.shown()] for _, values in coded]
-    everything = "\n".join(["\n".join(column) for column in texts])
-    words = [word for word in words if word in everything]
+    words = _present("\n".join(["\n".join(column) for column in texts]), words)
     told: dict[int, set[str]] = {}
     for (codes, _), column in zip(coded, texts, strict=True):
         said = {code: found for code, text in enumerate(column) if (found := whole_words(text, words))}
@@ -83,6 +86,20 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
     counts = Counter(word for row in rows for word in told[row])
     common = {word for word, count in counts.items() if count > most}
     return sorted((row for row in rows if told[row] - common), key=lambda row: -len(told[row] - common))
+
+
+def _present(text: str, words: Sequence[str]) -> list[str]:
+    """Which of some words stand in a text, if only as part of others."""
+    if len(text) > _LONG:
+        return [word for word in words if word in text]
+    found = _automaton(tuple(words)).find_matches_as_indexes(text, overlapping=True)
+    return [words[number] for number in sorted({number for number, _, _ in found})]
+
+
+@lru_cache(maxsize=16)
+def _automaton(words: tuple[str, ...]) -> AhoCorasick:
+    """Looks for all words of a question at once, in each of the tables."""
+    return AhoCorasick(words, matchkind=MatchKind.Standard)
 
 
 def whole_words(text: str, words: Sequence[str]) -> list[str]:

@@ -157,6 +157,7 @@ def row_view(
     hidden = len(picked) - len(ids)
     telling = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
     tell = itemgetter(slice(None)) if len(telling) in (0, len(picked)) else itemgetter(*telling)
+    cut = (_CUT,) * len(ids)
     seen: dict[str, int] = {}
     known: dict[Any, int] = {}
     rows: list[tuple[int, float, tuple[Any, ...]]] = []
@@ -172,7 +173,7 @@ def row_view(
             share = min(share or _USUAL, _USUAL) / 10
         if share <= _USUAL:
             if hidden and ids:
-                cells = (*cells[:hidden], *(_CUT for _ in ids))
+                cells = (*cells[:hidden], *cut)
         else:
             template = _MASK.sub("#", row_text(cells, _TEMPLATE_CELL))
             seen[template] = seen.get(template, 0) + 1
