@@ -73,6 +73,8 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
     coded = [columns.coded(name) for name in names]
     texts = [[text.lower() for text in values.shown()] for _, values in coded]
     words = _present("\n".join(["\n".join(column) for column in texts]), words)
+    if not words:
+        return []
     told: dict[int, set[str]] = {}
     for (codes, _), column in zip(coded, texts, strict=True):
         said = {code: found for code, text in enumerate(column) if (found := whole_words(text, words))}

@@ -112,6 +112,7 @@ class Columns:
         self._kept: dict[str, pa.Array[Any]] = {}
         self._listed: dict[str, list[Any]] = {}
         self._coded: dict[str, tuple[Codes, Values]] = {}
+        self._floats: dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
         self._counted: dict[str, tuple[Codes, Values, int, NDArray[np.int64]]] = {}
 
     def load(self, names: Sequence[str]) -> None:
@@ -175,9 +176,12 @@ class Columns:
         """(the numbers of a column as doubles, whether there is one)."""
         array = self.array(name)
         if self.short and array.type.id in _LISTED:
-            cells = self._cells(name)
-            there = np.array([cell is not None for cell in cells])
-            return np.array([0.0 if cell is None else cell for cell in cells], np.float64), there
+            found = self._floats.get(name)
+            if found is None:
+                cells = self._cells(name)
+                numbers = np.array([0.0 if cell is None else cell for cell in cells], np.float64)
+                found = self._floats[name] = numbers, self.coded(name)[0] >= 0
+            return found
         numbers = array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
         return numbers, array.is_valid().to_numpy(zero_copy_only=False)
 

@@ -72,10 +72,16 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
     above = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
     room = budget - above
 
+    known: dict[tuple[int, ...], Fitted] = {}
+
     def assembled(kept: list[Line]) -> Fitted:
-        text = _assemble(kept, lines, tables, rest, most)
-        text = f"{note}\n{text}" if note else text
-        return Fitted(text, len(kept), len(lines) - len(kept), budget - count_tokens(text))
+        key = (most, *map(id, kept))
+        found = known.get(key)
+        if found is None:
+            text = _assemble(kept, lines, tables, rest, most)
+            text = f"{note}\n{text}" if note else text
+            found = known[key] = Fitted(text, len(kept), len(lines) - len(kept), budget - count_tokens(text))
+        return found
 
     kept = _taken(lines, room)
     while (found := assembled(kept)).unused < 0 and (kept or most):

@@ -280,10 +280,10 @@ def _mean(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | No
 def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tuple[str, int], ...]:
     """The commonest values as text, with their rows; of equally common ones the first by text."""
     if len(counts) <= most:
-        pairs = zip(map(_text, values.shown()), counts.tolist(), strict=True)
+        pairs = list(zip(map(_text, values.shown()), counts.tolist(), strict=True))
     else:
         places = np.flatnonzero(counts >= np.partition(counts, -most)[-most])
-        pairs = zip(map(_text, values.shown(places)), counts[places].tolist(), strict=True)
+        pairs = list(zip(map(_text, values.shown(places)), counts[places].tolist(), strict=True))
     return tuple(heapq.nsmallest(most, pairs, key=lambda pair: (-pair[1], pair[0])))
 
 

@@ -119,12 +119,18 @@ def rare_kinds(
     `codes` number the values, -1 for none, and `counts` are the rows that have each. A value that is one of many
     equally rare ones surprises less: that there is one such was to be expected.
     """
-    if len(counts) < 2 or counts.min() == counts.max():
+    if len(counts) < 2:
+        return None
+    rarest, mean = counts.min(), counts.sum() / len(counts)
+    if math.log(mean / rarest) - math.log(np.count_nonzero(counts == rarest)) < least - _ROUNDED:
         return None
     as_rare = np.searchsorted(np.sort(counts), counts, side="right")
-    surprises = np.log(counts.sum() / len(counts) / counts) - np.log(as_rare)
+    surprises = np.log(mean / counts) - np.log(as_rare)
     surprises[surprises <= least] = 0.0
     return np.append(surprises, 0.0)[codes] if surprises.any() else None
+
+
+_ROUNDED = 1e-9
 
 
 def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -141,7 +147,7 @@ def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDA
     values, owners = numbers[order], series[order]
     starts, sizes = runs(owners)
     with np.errstate(all="ignore"):
-        low, median, high = (_quantile(values, starts, sizes, share) for share in (0.25, 0.5, 0.75))
+        low, median, high = _quantiles(values, starts, sizes, (0.25, 0.5, 0.75))
         spread = (high - low) / 1.349
         means = np.add.reduceat(values, starts) / sizes
         squares = (values - np.repeat(means, sizes)) ** 2
@@ -161,11 +167,11 @@ def runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return starts, sizes - starts
 
 
-def _quantile(
-    values: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64], share: float
+def _quantiles(
+    values: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64], shares: tuple[float, ...]
 ) -> NDArray[np.float64]:
-    """A quantile of each run of sorted values, between two of them by their distance."""
-    at = share * (sizes - 1)
+    """Quantiles of each run of sorted values, between two of them by their distance."""
+    at = np.array(shares)[:, None] * (sizes - 1)
     below = np.floor(at).astype(np.int64)
     one = values[starts + below]
     other = values[starts + np.minimum(below + 1, sizes - 1)]

@@ -29,7 +29,7 @@ from hyve.profile import (
     is_measure,
     names_entities,
 )
-from hyve.templates import MASK
+from hyve.templates import MASK, kinds_of
 
 _ROW_COLUMNS, _RARE, _IDS = 14, 60, 2
 _LEAST_COLUMNS, _CELL = 6, 40
@@ -352,7 +352,10 @@ def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
         texts = [(i, view) for i, view in texts if view.column.name == "template"]
     for i, view in [(i, view) for i, view in texts if not view.complete][:3]:
         codes, values = columns.coded(view.column.name)
-        kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
+        if columns.short:
+            kinds = np.array(kinds_of(values.shown()))
+        else:
+            kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
         of_rows = np.append(kinds, -1)[codes]
         scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
     series = np.zeros(table.rows, np.int64)

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hyve import sql
 from hyve.document import Document, parse
@@ -40,7 +39,7 @@ from hyve.guard import short
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
-from hyve.templates import HIDDEN, MASK, template_of
+from hyve.templates import HIDDEN, MASK, masked_texts, template_of
 
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
@@ -367,7 +366,7 @@ class Datastore:
         made = (("template", "VARCHAR"), ("variables", "VARCHAR[]"))
         columns[len(first) : len(first)] = [Column(name, kind, "text", True) for name, kind in made]
         if self._database is None:
-            arrays["template"] = pc.replace_substring_regex(arrays["text"], HIDDEN, "#")
+            arrays["template"] = masked_texts(arrays["text"], HIDDEN)
             shown, known = "template", [*first, "template"]
         else:
             shown, known = f"{template_of('text')} AS template", first

@@ -13,7 +13,6 @@ Rules:
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -26,6 +25,7 @@ from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
 from hyve.store import Datastore, Table
 from hyve.tableview import Brief, Switches, TableView, table_view
+from hyve.templates import alike
 from hyve.tokens import count_tokens
 from hyve.writer import LEGEND
 
@@ -233,7 +233,7 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
             first = {text.lstrip()[:1] for text in texts}
         if not texts or "{" in first or "[" in first:
             continue
-        if column.type == "VARCHAR" and _alike(texts):
+        if column.type == "VARCHAR" and alike(texts):
             continue
         before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
         end = _end(texts, before) if len(texts) > 1 else 0
@@ -252,23 +252,6 @@ def _end(texts: Sequence[str], before: int) -> int:
         while not text.endswith(end):
             end = end[1:]
     return len(end)
-
-
-def _alike(texts: Sequence[str]) -> bool:
-    """Whether texts differ in nothing but their digits."""
-    seen: set[str] = set()
-    first = _DIGITS.sub("#", texts[0]) if texts else ""
-    for text in texts:
-        zeros = text.translate(_ZEROS)
-        if zeros not in seen:  # as many digits in the same places are looked at once
-            if _DIGITS.sub("#", zeros) != first:
-                return False
-            seen.add(zeros)
-    return True
-
-
-_DIGITS = re.compile(r"\d+", re.ASCII)
-_ZEROS = str.maketrans("123456789", "0" * 9)
 
 
 def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
