@@ -6,9 +6,11 @@ Rows that share no word with the question score nothing and are not read, and wo
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,8 +25,8 @@ _COLUMNS, _CHARACTERS = 40, 2_000
 """So many columns of texts are looked through, and so many characters of a row are scored."""
 _READ, _BEST = 1_000, 60
 """So many of the rows that share words with the question are scored, and so many are told."""
-_LONG = 1 << 16
-"""In more characters each word is looked for by itself: all their places take memory."""
+_WINDOW = 1 << 16
+"""Characters that are looked through at once: each place of each word takes memory."""
 
 
 def asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
@@ -70,14 +72,9 @@ def asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
 
 def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]) -> list[int]:
     """The same as `_sharing` in columns that are short: a pattern takes longer to be read than they do."""
-    coded = [columns.coded(name) for name in names]
-    texts = [[text.lower() for text in values.shown()] for _, values in coded]
-    words = _present("\n".join(["\n".join(column) for column in texts]), words)
-    if not words:
-        return []
     told: dict[int, set[str]] = {}
-    for (codes, _), column in zip(coded, texts, strict=True):
-        said = {code: found for code, text in enumerate(column) if (found := whole_words(text, words))}
+    for codes, values in (columns.coded(name) for name in names):
+        said = words_in([text.lower() for text in values.shown()], tuple(words))
         for row, code in enumerate(codes.tolist()) if said else ():
             if code in said:
                 told.setdefault(row, set()).update(said[code])
@@ -90,36 +87,30 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
     return sorted((row for row in rows if told[row] - common), key=lambda row: -len(told[row] - common))
 
 
-def _present(text: str, words: Sequence[str]) -> list[str]:
-    """Which of some words stand in a text, if only as part of others."""
-    if len(text) > _LONG:
-        return [word for word in words if word in text]
-    found = _automaton(tuple(words)).find_matches_as_indexes(text, overlapping=True)
-    return [words[number] for number in sorted({number for number, _, _ in found})]
+def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]]:
+    """By the number of a text in lower case, the words that it has as `whole_word`'s pattern finds them."""
+    found: dict[int, set[str]] = {}
+    starts = list(accumulate((len(text) + 1 for text in texts), initial=1))
+    whole = "\n".join(["", *texts, ""])
+    longest = max(map(len, words))
+    for at in range(0, len(whole), _WINDOW):
+        window = whole[at : at + _WINDOW + longest]
+        for number, start, end in _automaton(words).find_matches_as_indexes(window, overlapping=True):
+            word = words[number]
+            if not word.isascii() or (_bound(whole, at + start) and _bound(whole, at + end)):
+                found.setdefault(bisect_right(starts, at + start) - 1, set()).add(word)
+    return found
+
+
+def _bound(text: str, at: int) -> bool:
+    """What `\\b` is in ASCII."""
+    return (text[at - 1] in _WORD) != (text[at] in _WORD)
 
 
 @lru_cache(maxsize=16)
 def _automaton(words: tuple[str, ...]) -> AhoCorasick:
-    """Looks for all words of a question at once, in each of the tables."""
+    """Looks for all words of a question at once, in each of the columns."""
     return AhoCorasick(words, matchkind=MatchKind.Standard)
-
-
-def whole_words(text: str, words: Sequence[str]) -> list[str]:
-    """Which of some words a text in lower case has, as `whole_word`'s pattern finds them."""
-    return [word for word in words if word in text and (not word.isascii() or _bounded(text, word))]
-
-
-def _bounded(text: str, word: str) -> bool:
-    """Whether a word stands somewhere between two of what `\\b` is in ASCII."""
-    padded = f" {text} "
-    at = padded.find(word, 1)
-    while at >= 0:
-        end = at + len(word)
-        first = (padded[at - 1] in _WORD) != (padded[at] in _WORD)
-        if first and (padded[end - 1] in _WORD) != (padded[end] in _WORD):
-            return True
-        at = padded.find(word, at + 1)
-    return False
 
 
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")

@@ -216,6 +216,8 @@ def _coded(cells: Sequence[Any], kind: pa.DataType) -> tuple[Codes, Values]:
     if pa.types.is_floating(kind):  # -0.0 is 0.0, and NaN itself
         cells = [cell if cell is None else cell + 0.0 if cell == cell else _NAN for cell in cells]
     known = dict.fromkeys(cells)
+    if len(known) == len(cells) and None not in known:
+        return np.arange(len(cells), dtype=np.int32), Values(list(known), kind)
     known.pop(None, None)
     numbers = dict(zip(known, range(len(known)), strict=True))
     numbers[None] = -1

@@ -212,7 +212,11 @@ def test_short_columns_are_told_as_long_ones_are(records: list[dict[str, Any]], 
 )
 def test_words_are_found_as_their_pattern_does(words: list[str], text: str) -> None:
     found = [word for word in words if asked.hits(Values([text], pa.string()), asked.whole_word(word)).any()]
-    assert asked.whole_words(text.lower(), words) == found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asked, "_WINDOW", 7)
+        said = asked.words_in(["x", text.lower(), "é"], tuple(words))
+    assert said == asked.words_in(["x", text.lower(), "é"], tuple(words))
+    assert said == ({1: set(found)} if found else {})
 
 
 @settings(deadline=None)
