@@ -7,7 +7,7 @@ its header; what does not fit leaves a marker with its count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hyve.naming import quote
@@ -72,13 +72,14 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
     above = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
     room = budget - above
 
+    names = {i: frozenset(column.name for column in told(tables[i])) for i in {line.table for line in lines}}
     known: dict[tuple[int, ...], Fitted] = {}
 
     def assembled(kept: list[Line]) -> Fitted:
         key = (most, *map(id, kept))
         found = known.get(key)
         if found is None:
-            text = _assemble(kept, lines, tables, rest, most)
+            text = _assemble(kept, names, tables, rest, most)
             text = f"{note}\n{text}" if note else text
             found = known[key] = Fitted(text, len(kept), len(lines) - len(kept), budget - count_tokens(text))
         return found
@@ -167,7 +168,10 @@ def _names_that_fit(tables: Sequence[Table], missing: Sequence[int], budget: int
     return most
 
 
-def _assemble(kept: list[Line], lines: list[Line], tables: Sequence[Table], rest: list[int], most: int) -> str:
+def _assemble(
+    kept: list[Line], names: Mapping[int, frozenset[str]], tables: Sequence[Table], rest: list[int], most: int
+) -> str:
+    """The text of some lines; `names` are the columns of each table that has any line."""
     out: list[str] = []
     by_table: dict[int, list[Line]] = {}
     for line in kept:
@@ -179,7 +183,7 @@ def _assemble(kept: list[Line], lines: list[Line], tables: Sequence[Table], rest
         heads = [line for line in group if line.section == ROWS and line.order < 0] if rows else []
         in_rows = {name for line in heads for name in line.columns}
         above = [line for line in group if line.section == COLUMNS]
-        hidden = {column.name for column in told(tables[index])}.difference(in_rows, *(line.columns for line in above))
+        hidden = names[index].difference(in_rows, *(line.columns for line in above))
         varied = {name for line in above if line.varied for name in line.columns} - in_rows
         said = [f"{len(hidden)} more columns"] if hidden else []
         said += (
@@ -195,7 +199,7 @@ def _assemble(kept: list[Line], lines: list[Line], tables: Sequence[Table], rest
         if left and tables[index].rows > 1:
             head_line = next(line for line in group if line.section == HEAD)
             out.append(f"... ({left:,} more rows{_cut(head_line.parts, group)})")
-    missing = sorted({line.table for line in lines} - set(by_table)) + rest
+    missing = sorted(names.keys() - by_table.keys()) + rest
     examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == QUERY]
     if missing:
         out.append(_others(tables, missing, most))

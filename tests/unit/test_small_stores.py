@@ -264,7 +264,8 @@ def test_few_and_many_values_are_kept_alike() -> None:
 
 def test_times_and_numbers_are_the_same_integers_either_way() -> None:
     """H14: steps between the times of a short column are those of a long one, to the nanosecond."""
-    text = json.dumps([{"t": t, "n": n} for t, n in (("2026-03-01T10:00:00.000000001Z", 2**62), (None, None), ("1970-01-01T00:00:00Z", -1))])  # fmt: skip
+    given = (("2026-03-01T10:00:00.000000001Z", 2**62), (None, None), ("1970-01-01T00:00:00Z", -1))
+    text = json.dumps([{"t": t, "n": n} for t, n in given])
     with hyve.Datastore.from_text(text) as store:
         (table,) = store.catalog.tables
         short, long = Columns(store, table), Columns(store, table)
