@@ -51,8 +51,8 @@ class Excerpt:
     cut: bool
 
 
-_HEADS = f"# {LEGEND['both']}"
-"""What is said where a head of rows holds what its cells have in common."""
+_UTC = "times are UTC"
+"""What is said where a table has times; texts of times beside them have the zone that they were written with."""
 
 
 @collector_paused()
@@ -75,6 +75,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     pending = [i for i in ranked if i not in full]
     known = {value for view in full.values() for value in view.named()}
     views: dict[int, TableView | Brief] = {**full}
+    timed = any(map(_timed, tables))
     for i in pending[:_BRIEF]:
         unnamed = tuple(view for view in entities(columns[i]) if not known.issuperset(v for v, _ in view.values))
         known.update(value for view in unnamed for value, _ in view.values)
@@ -84,7 +85,8 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     def best(limit: int) -> Fitted:
         lines = [line for view in views.values() for line in view.lines(limit)]
         rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
-        note = _HEADS if any(view.short() for view in views.values()) else ""
+        said = [_UTC] * timed + [LEGEND["both"]] * any(view.short() for view in views.values())
+        note = f"# {'; '.join(said)}" if said else ""
         rest = [i for i in range(len(tables)) if i not in views]
         lines += _worth(rows, budget * _READY)
         found = fit(lines, tables, rest, budget, note)
@@ -163,13 +165,18 @@ def _lengthened(
     return found
 
 
+def _timed(table: Table) -> bool:
+    return any("TIMESTAMP" in column.type for column in table.columns)
+
+
 def schema(store: Datastore, budget: int) -> str:
     """The tables with their columns in one line of at most `budget` tokens, for data that is shown whole."""
     named = ""
+    head = f"SQL tables ({_UTC}): " if any(map(_timed, store.catalog.tables)) else "SQL tables: "
     for table in store.catalog.tables:
         columns = [quote(column.name) for column in told(table)]
         more = ", ..." if len(columns) > 12 else ""
-        longer = f"{named}; " if named else "SQL tables: "
+        longer = f"{named}; " if named else head
         longer += f"{quote(table.name)}({', '.join(columns[:12])}{more})"
         if count_tokens(longer) > budget:
             break

@@ -187,7 +187,7 @@ def test_what_a_heads_cells_have_in_common_is_said_once_and_reads_back() -> None
         for i in range(2000)
     ]
     text = data_of(hyve.view(json.dumps(value), "?", 2000))
-    assert text.startswith("# * or <...> in a head: the cell goes there, a time without - and :\n")
+    assert text.startswith("# times are UTC; * or <...> in a head: the cell goes there, a time without - and :\n")
     head, shown = rows_of(text, "records")
     assert head == ["rowid", "at_ts:2026-04-<dd hhmm>:00", "file:/var/log/containers/*", "pod"]
     assert len(shown) > 20
@@ -408,3 +408,13 @@ def test_without_postprocessing_nothing_is_offered_and_a_plain_answer_asked_for(
 def test_an_unknown_ablation_is_an_error_that_names_those_there_are() -> None:
     with pytest.raises(hyve.InputError, match="'rank': take some of no-rank, no-truncation, toon, no-postprocessing"):
         hyve.view("[1]", "?", ablation=("rank",))
+
+
+def test_views_with_times_say_once_that_they_are_utc() -> None:
+    """H14: times are shown in UTC whatever zone they were written with; data without times says nothing of it."""
+    records = [{"t": f"2026-03-01T10:{i % 60:02d}:00+02:00", "n": i, "s": "x" * (i % 40)} for i in range(300)]
+    for kept in (300, 5):
+        text = hyve.view(json.dumps(records[:kept]), budget=1500).text
+        assert text.count("times are UTC") == 1
+        assert "UTC" not in hyve.view(json.dumps([{**one, "t": one["n"]} for one in records[:kept]]), budget=1500).text
+    assert "2026-03-01 08:00:00" in hyve.view(json.dumps(records), budget=1500).text
