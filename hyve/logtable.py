@@ -68,7 +68,9 @@ def _but_cut(data: TableData) -> TableData:
     if not isinstance(data.signatures, list) or data.children:
         return data
     first, last = data.signatures[0], data.signatures[-1]
-    if any(signature is not first for signature in data.signatures[:-1]) or first[0] != "o" or last[0] != "o":
+    if not (isinstance(first, tuple) and isinstance(last, tuple) and first[0] == last[0] == "o"):
+        return data
+    if any(signature is not first for signature in data.signatures[:-1]):
         return data
     plan = logs.plan(tuple(key for key, _ in last[1]))
     if (plan.time is not None and plan.body is not None) or last[1] != first[1][: len(last[1])]:
@@ -119,7 +121,7 @@ def _severities_in(bodies: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]
 def _ids(array: pa.Array[Any]) -> pa.Array[Any] | None:
     """Trace or span ids that need no mending, as they are."""
     if len(array) <= _FEW:  # a pattern takes longer to be read than they do
-        ids: list[str] = array.to_pylist()
+        ids: list[Any] = array.to_pylist()
         good = {16, 32}.issuperset(map(len, ids)) and not "".join(ids).strip("0123456789abcdef")
         return array if good and all(one.strip("0") for one in ids) else None
     hex_ids = pc.and_(pc.match_substring_regex(array, _IDS), pc.invert(pc.match_substring_regex(array, _ZEROS)))
