@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import numpy as np
 import pyarrow.compute as pc
-from ahocorasick_rs import AhoCorasick, MatchKind
+from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 from numpy.typing import NDArray
 
 from hyve import rank
@@ -110,7 +110,7 @@ def _bound(text: str, at: int) -> bool:
 @lru_cache(maxsize=16)
 def _automaton(words: tuple[str, ...]) -> AhoCorasick:
     """Looks for all words of a question at once, in each of the columns."""
-    return AhoCorasick(words, matchkind=MatchKind.Standard)
+    return AhoCorasick(words, matchkind=MatchKind.Standard, implementation=Implementation.ContiguousNFA)
 
 
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
