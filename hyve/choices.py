@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import Any
 
@@ -161,7 +161,7 @@ class Objects:
     def keys_are_data(self, room: int) -> bool:
         """Whether the objects are maps: many keys, or keys seen once, over values of one kind; or more keys than a
         table has `room` for columns."""
-        ids = bool(self.keys) and all(map(_ID_KEY.fullmatch, self.keys))
+        ids = are_ids(self.keys)
         if len(self.keys) < 3 and not ids:
             return False
         filled = self.filled / (self.count * len(self.keys))
@@ -226,6 +226,11 @@ class Objects:
                 continue
             self._groups[key] = parted.setdefault((group, lengths), len(parted))
             self._longest[key] = max(self._longest.get(key, 0), *lengths)
+
+
+def are_ids(keys: Collection[str]) -> bool:
+    """Whether all of some keys are ids, which makes data of them."""
+    return bool(keys) and all(map(_ID_KEY.fullmatch, keys))
 
 
 class _Shapes:

@@ -198,8 +198,13 @@ def _coded(texts: pa.Array[Any]) -> pa.Array[Any] | None:
     different = len(coded.dictionary)
     if different * 2 > len(texts) - texts.null_count > 0:
         return None
-    kind = next((kind for kind, most in _CODES if different <= most), None)
+    kind = code_type(different)
     return None if kind is None else coded.cast(kind)
+
+
+def code_type(different: int) -> Any:
+    """The type of codes for so many different texts; None for too many."""
+    return next((kind for kind, most in _CODES if different <= most), None)
 
 
 def _kind(arrays: list[pa.Array[Any]]) -> Any:

@@ -133,6 +133,10 @@ class Ahead:
         """The first record."""
         return self._read(self.cuts[:1])[0]
 
+    def short(self) -> Any:
+        """The value with the first record only."""
+        return self._with(self._around(), [self.first()])
+
     def runs(self) -> Iterator[tuple[Any, list[Any]]]:
         """The same in runs, one after the other: (a document that holds the run, the run itself).
 
