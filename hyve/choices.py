@@ -55,10 +55,12 @@ class Seen:
 
     def add_scalars(self, values: list[Any], kinds: set[type]) -> None:
         """Takes in how large the integers are, where that may matter."""
-        if int in kinds and self.small and (self.several or len(kinds) > 1):
-            self.small = all(type(value) is not int or abs(value) <= _EXACT for value in values)
-        if int in kinds and self.several and not self.small and not self.wide:
-            self.wide = any(type(value) is int and abs(value) >= _DIGITS for value in values)
+        if int not in kinds or self.wide or not (self.several or len(kinds) > 1):
+            return
+        integers = values if kinds == {int} else [value for value in values if type(value) is int]
+        least, most = min(integers), max(integers)
+        self.small = self.small and least >= -_EXACT and most <= _EXACT
+        self.wide = self.several and (least <= -_DIGITS or most >= _DIGITS)
 
     def scalar(self) -> Any:
         """The one type that the scalars have, or as what they are held: "number", "text", "digits" (of integers that

@@ -9,7 +9,9 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -36,41 +38,49 @@ class Declared:
     texts: list[str]
 
 
-def declared(table: pa.Table) -> Declared | None:
-    """How a table is declared that has a column `_row_id` without NULLs; None for a small one."""
+def declared(table: pa.Table, room: int) -> Declared | None:
+    """How a table is declared that has a column `_row_id` without NULLs; None for a small one. Codes are loaded as such
+    if as texts they would take more than `room` bytes."""
     if table.num_rows < _ROWS:
         return None
-    definitions, loaded, texts = [], [], []
+    names, columns = table.column_names, list(table.itercolumns())
+    places, told = list(map(_place, columns)), list(map(_texts, columns))
+    counts = Counter(places)
+    as_codes = {  # but what others are made of keeps its type
+        name
+        for name, place, texts in zip(names, places, told, strict=True)
+        if texts is not None and len(texts) > 1 and (place is None or counts[place] == 1)
+    }
+    if 16 * table.num_rows * len(as_codes) <= room:
+        as_codes = set()
+    definitions, loaded = [], []
     known: dict[Any, str] = {}
-    for name, column in zip(table.column_names, table.itercolumns(), strict=True):
+    for name, column, place, texts in zip(names, columns, places, told, strict=True):
         kind = type_name(column.type)
         if column.null_count == len(column):
-            definitions.append(f"{quote(name)} {kind} AS (CAST(NULL AS {kind}))")
-            continue
-        place = _place(column)
-        if place in known:
-            definitions.append(f"{quote(name)} {kind} AS ({quote(known[place])})")
-            continue
-        if place is not None:
+            kind += f" AS (CAST(NULL AS {kind}))"
+        elif texts is not None and len(texts) == 1 and not column.null_count:
+            kind += f" AS (CASE WHEN _row_id IS NOT NULL THEN {_literal(texts[0])} END)"
+        elif place is not None and place in known:
+            kind += f" AS ({quote(known[place])})"
+        else:
+            loaded.append(name)
             known[place] = name
-        told = _texts(column)
-        if told is not None and len(told) == 1 and not column.null_count:
-            definitions.append(f"{quote(name)} {kind} AS (CASE WHEN _row_id IS NOT NULL THEN {_literal(told[0])} END)")
-            continue
-        loaded.append(name)
-        if told is not None:
-            texts.append(name)
-            kind = f"ENUM ({', '.join(map(_literal, told))})"
+            if texts is not None and name in as_codes:
+                kind = f"ENUM ({', '.join(map(_literal, texts))})"
         definitions.append(f"{quote(name)} {kind}")
-    return Declared(", ".join(definitions), loaded, texts)
+    return Declared(", ".join(definitions), loaded, [name for name in loaded if name in as_codes])
 
 
 def _place(column: pa.ChunkedArray[Any]) -> Any:
     """What only columns of the same values have in common: where they are kept. None where that isn't told easily."""
-    if column.num_chunks != 1 or not pa.types.is_primitive(column.type):
+    if column.num_chunks != 1:
         return None
     chunk: Any = column.chunk(0)
-    return (chunk.type, chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers()))
+    arrays = (chunk, chunk.dictionary) if pa.types.is_dictionary(chunk.type) else (chunk,)
+    buffers = chain.from_iterable(array.buffers() for array in arrays)
+    addresses = (buffer.address if buffer is not None else 0 for buffer in buffers)
+    return (chunk.type, *(array.offset for array in arrays), *addresses)
 
 
 def _texts(column: pa.ChunkedArray[Any]) -> list[str] | None:
@@ -81,7 +91,7 @@ def _texts(column: pa.ChunkedArray[Any]) -> list[str] | None:
     chunks: list[Any] = column.chunks
     for chunk in chunks:
         texts.update(dict.fromkeys(chunk.dictionary.to_pylist()))
-    if len(texts) * _SPARED > len(column) or max(map(len, texts)) > _LONGEST or sum(map(len, texts)) > _MOST:
+    if len(texts) * _SPARED > len(column) or max(map(len, texts), default=0) > _LONGEST or sum(map(len, texts)) > _MOST:
         return None
     return list(texts)
 

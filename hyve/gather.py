@@ -90,7 +90,7 @@ def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, .
     made, taken = [], []
     for group, (name, make) in ways:
         if counts[name] == 1 and (data := make(group.settled())) is not None:
-            made.append(Root(_timed(data), name, relation=True))
+            made.append(Root(data, name, relation=True))
             taken.append(group)
     relations, flags = _relations(documents, taken)
     if not made or any(root.name in counts for root in relations):
@@ -175,7 +175,7 @@ def _timed(data: TableData) -> TableData:
     nothing = pa.nulls(data.rows, pa.int64())  # shared by all columns
     for path, column in data.columns.items():
         array = column.array
-        if array is None or len(path) != 1 or pa.types.is_timestamp(array.type):
+        if array is None or len(path) != 1:
             continue
         if path[0] in formats.TIME_KEYS:
             times = array if pa.types.is_int64(array.type) else pa.nulls(len(array), pa.int64())
@@ -215,8 +215,10 @@ class _Group:
         first = self.first()
         if isinstance(first, dict) and formats.only_logs(tuple(first)):
             return "log_records", log_table
-        alone = self.values[0] if len(self.values) == 1 else None
-        keys = formats.series_keys(self.ahead.short() if isinstance(self.ahead, Ahead) else alone)
+        value = self.values[0] if len(self.values) == 1 else None
+        if isinstance(self.ahead, Ahead) and self.ahead.path[-1:] in ((), ("result",), ("values",)):
+            value = self.ahead.short()
+        keys = formats.series_keys(value)
         return None if keys is None else ("metric_points", partial(metric_table, keys=keys, coded=bool(self.ahead)))
 
     def settled(self) -> TableData:

@@ -7,6 +7,7 @@ text. For anything else there is no answer, and the samples are read one by one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress, repeat
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from hyve.choices import are_ids
 from hyve.formats import prometheus
-from hyve.formats.scalars import Row, scaled_ns
+from hyve.formats.scalars import NUMBER_KEYS, Row, scaled_ns
 from hyve.runs import code_type
 from hyve.shape import INDEX, LIST, NUMBER, ColumnData, Path, Signature, TableData
 
@@ -25,6 +26,9 @@ _LABELS = 40
 
 _FEW = 4
 """Samples that a series has at least, in the mean: an object is made of each series."""
+
+_NULLS = 1 << 12
+"""Rows of a piece of a column without values."""
 
 _NUMBER = r"^(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?|[+-]?Inf|NaN)$"
 _LONGEST = 400
@@ -47,15 +51,23 @@ def metric_table(root: TableData, keys: Path, coded: bool) -> TableData | None:
         return None
     counts = counts[counts > 0]
     places = pa.array(np.repeat(np.arange(len(first), dtype=np.int32), counts))
+    spread: dict[tuple[str | None, ...], Any] = {}  # the service is what a label says, most likely
+
+    def text_column(texts: Iterable[str | None]) -> Any:
+        each = tuple(texts)
+        if each not in spread:
+            spread[each] = _spread(each, places, coded)
+        return spread[each]
+
     columns: dict[Path, Any] = {}
     for key, example in first[0].items():
         if key == "attributes":
             for name in names:
-                columns[key, name] = _spread([row[key].get(name) for row in first], places, coded)
+                columns[key, name] = text_column(row[key].get(name) for row in first)
         elif type(example) is str:
-            columns[key,] = _spread([row[key] for row in first], places, coded)
+            columns[key,] = text_column(row[key] for row in first)
         elif example is None:
-            columns[key,] = {"time": time, "value": value}.get(key) or pa.nulls(samples.rows, pa.string())
+            columns[key,] = {"time": time, "value": value}.get(key) or _nothing(samples.rows, NUMBER_KEYS[key], coded)
     none = samples.parents[:0]
     made = TableData((), samples.rows, True, none, none, np.arange(samples.rows, dtype=np.int32))
     made.columns = {path: ColumnData(array, derived=True) for path, array in columns.items()}
@@ -95,9 +107,8 @@ def _times(samples: TableData) -> Any:
     if array is None or array.null_count or not (pa.types.is_int64(array.type) or pa.types.is_float64(array.type)):
         return None
     seconds, places = np.unique(array.to_numpy(), return_inverse=True)  # series share their times
-    return pa.array([scaled_ns(second, 1) for second in seconds.tolist()], pa.int64()).take(
-        pa.array(places, pa.int64())
-    )
+    times: Any = pa.array([scaled_ns(second, 1) for second in seconds.tolist()], pa.timestamp("ns"))
+    return times.take(pa.array(places, pa.int64()))
 
 
 def _values(samples: TableData) -> Any:
@@ -122,7 +133,15 @@ def _values(samples: TableData) -> Any:
     return pc.if_else(pc.is_finite(array), array, pa.scalar(None, pa.float64()))
 
 
-def _spread(texts: list[str | None], places: pa.Array[Any], coded: bool) -> Any:
+def _nothing(rows: int, kind: type, coded: bool) -> Any:
+    """A column of numbers without one; in equal chunks where texts are codes, as no array is plain then."""
+    nulls = pa.nulls(min(rows, _NULLS) if coded else rows, pa.float64() if kind is float else pa.int64())
+    if not coded:
+        return nulls
+    return pa.chunked_array([nulls.slice(0, rows - start) for start in range(0, rows, _NULLS)], nulls.type)
+
+
+def _spread(texts: Sequence[str | None], places: pa.Array[Any], coded: bool) -> Any:
     """The text of each row's series."""
     array: Any = pa.array(texts, pa.string())
     if not coded:

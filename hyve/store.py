@@ -168,6 +168,7 @@ class Datastore:
         self._waiting: dict[str, tuple[Arrays, str]] = {}
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
+        self._text = sum(len(source.text) for source in self.sources)
         self._large = threads > 1 and size > _LARGE
         if size > _COMPRESSED or not all(_plain(root.data) for root in roots):
             self._database = self._opened()
@@ -381,7 +382,7 @@ class Datastore:
         source = pa.table(arrays)
         arrays.clear()
         into, made, texts = quote(name), f"CREATE TABLE {quote(name)} AS", list[str]()
-        spared = declared(source) if selected == "*" else None
+        spared = declared(source, self._text) if selected == "*" else None
         if spared is not None:
             source, texts = source.select(spared.loaded), spared.texts
             database.execute(f"CREATE TABLE {into} ({spared.definitions})")

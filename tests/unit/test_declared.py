@@ -65,14 +65,21 @@ def test_sql_sees_what_a_plain_copy_would_show() -> None:
 def test_what_is_said_once_is_not_stored() -> None:
     codes = pa.array(["a", "b"] * ROWS).dictionary_encode()
     ids, same = pa.array(range(2 * ROWS)), pa.array(["it's"] * (2 * ROWS)).dictionary_encode()
-    table = pa.table({"_row_id": ids, "id": ids, "kind": codes, "unit": same, "n": pa.nulls(2 * ROWS, pa.float64())})
-    found = declared(table)
+    nothing = pa.nulls(2 * ROWS, pa.float64())
+    twice = pa.array(["x", "y", "z"] * (ROWS // 3 * 2)).dictionary_encode()
+    columns = {"_row_id": ids, "id": ids, "kind": codes, "unit": same, "n": nothing, "job": twice, "service": twice}
+    found = declared(pa.table(columns), 16 * 2 * ROWS - 1)
     assert found is not None
-    assert (found.loaded, found.texts) == (["_row_id", "kind"], ["kind"])
+    assert (found.loaded, found.texts) == (["_row_id", "kind", "job"], ["kind"])
     assert found.definitions == (
         "_row_id BIGINT, id BIGINT AS (_row_id), kind ENUM ('a', 'b'), "
-        "unit VARCHAR AS (CASE WHEN _row_id IS NOT NULL THEN 'it''s' END), n DOUBLE AS (CAST(NULL AS DOUBLE))"
+        "unit VARCHAR AS (CASE WHEN _row_id IS NOT NULL THEN 'it''s' END), n DOUBLE AS (CAST(NULL AS DOUBLE)), "
+        "job VARCHAR, service VARCHAR AS (job)"
     )
+    roomy = declared(pa.table(columns), 16 * 2 * ROWS)
+    assert roomy is not None
+    assert (roomy.loaded, roomy.texts) == (found.loaded, [])
+    assert roomy.definitions == found.definitions.replace("ENUM ('a', 'b')", "VARCHAR")
 
 
 @pytest.mark.parametrize(
@@ -94,4 +101,4 @@ def test_codes_of_all_kinds_come_back(codes: list[str | None]) -> None:
 
 
 def test_small_tables_are_copied() -> None:
-    assert declared(pa.table({"_row_id": pa.array(range(8_000)), "n": pa.nulls(8_000, pa.float64())})) is None
+    assert declared(pa.table({"_row_id": pa.array(range(8_000)), "n": pa.nulls(8_000, pa.float64())}), 0) is None
