@@ -381,32 +381,30 @@ class Datastore:
         compressed before the next one is loaded."""
         source = pa.table(arrays)
         arrays.clear()
-        into, made, texts = quote(name), f"CREATE TABLE {quote(name)} AS", list[str]()
+        made, into, texts = f"CREATE TABLE {quote(name)} AS", f"INSERT INTO {quote(name)}", list[str]()
         spared = declared(source, self._text) if selected == "*" else None
         if spared is not None:
             source, texts = source.select(spared.loaded), spared.texts
-            database.execute(f"CREATE TABLE {into} ({spared.definitions})")
+            database.execute(f"CREATE TABLE {quote(name)} ({spared.definitions})")
             selected = ", ".join(map(quote, spared.loaded))
-            into = f"{into} ({selected})"
-            made = f"INSERT INTO {into}"
+            made = into = f"{into} ({selected})"
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
         schema = source.schema if spared else pa.schema(list(wide))
-        rows = source.num_rows
+        rows = max(1, source.num_rows)
         stored = (source.column(column) for column in source.column_names if column not in texts)
-        width = _size(stored) / max(1, rows) + 2 * len(texts)
-        step = max(1, int(self._most / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
-        slices = [source.slice(start, step) for start in range(0, max(1, rows), step)]
+        width = max(1, _size(stored) / rows + 2 * len(texts))
+        step = max(1, int(self._most / width / _ROW_GROUP)) * _ROW_GROUP
+        slices = [source.slice(start, step) for start in range(0, rows, step)]
         del source
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             self._make_room(database, width * part.num_rows, self._most)
             database.register("_source", part.cast(schema))
             database.execute(f"{made} SELECT {selected} FROM _source")
             database.unregister("_source")
-            made = f"INSERT INTO {into}"
+            made = into
             del part
             pa.default_memory_pool().release_unused()
-            if self._loaded > self._most:
-                self._compress(database)
+            self._make_room(database, 0, self._most)
         for text in texts:
             self._make_room(database, 16 * rows, self._most / 8)
             database.execute(f"ALTER TABLE {quote(name)} ALTER COLUMN {quote(text)} TYPE VARCHAR")
@@ -414,12 +412,9 @@ class Datastore:
     def _make_room(self, database: duckdb.DuckDBPyConnection, size: float, most: float) -> None:
         """Compresses what is loaded before so many bytes more would be too many."""
         if self._loaded and self._loaded + size > most:
-            self._compress(database)
+            database.execute("CHECKPOINT")
+            self._loaded = 0
         self._loaded += size
-
-    def _compress(self, database: duckdb.DuckDBPyConnection) -> None:
-        database.execute("CHECKPOINT")
-        self._loaded = 0
 
     def reconstruct(self, i: int) -> Any:
         """The value of part `i` (counted over all documents), read back from the tables."""
