@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import Any
 
@@ -55,10 +55,12 @@ class Seen:
 
     def add_scalars(self, values: list[Any], kinds: set[type]) -> None:
         """Takes in how large the integers are, where that may matter."""
-        if int in kinds and self.small and (self.several or len(kinds) > 1):
-            self.small = all(type(value) is not int or abs(value) <= _EXACT for value in values)
-        if int in kinds and self.several and not self.small and not self.wide:
-            self.wide = any(type(value) is int and abs(value) >= _DIGITS for value in values)
+        if int not in kinds or self.wide or not (self.several or len(kinds) > 1):
+            return
+        integers = values if kinds == {int} else [value for value in values if type(value) is int]
+        least, most = min(integers), max(integers)
+        self.small = self.small and least >= -_EXACT and most <= _EXACT
+        self.wide = self.several and (least <= -_DIGITS or most >= _DIGITS)
 
     def scalar(self) -> Any:
         """The one type that the scalars have, or as what they are held: "number", "text", "digits" (of integers that
@@ -161,7 +163,7 @@ class Objects:
     def keys_are_data(self, room: int) -> bool:
         """Whether the objects are maps: many keys, or keys seen once, over values of one kind; or more keys than a
         table has `room` for columns."""
-        ids = bool(self.keys) and all(map(_ID_KEY.fullmatch, self.keys))
+        ids = are_ids(self.keys)
         if len(self.keys) < 3 and not ids:
             return False
         filled = self.filled / (self.count * len(self.keys))
@@ -226,6 +228,11 @@ class Objects:
                 continue
             self._groups[key] = parted.setdefault((group, lengths), len(parted))
             self._longest[key] = max(self._longest.get(key, 0), *lengths)
+
+
+def are_ids(keys: Collection[str]) -> bool:
+    """Whether all of some keys are ids, which makes data of them."""
+    return bool(keys) and all(map(_ID_KEY.fullmatch, keys))
 
 
 class _Shapes:

@@ -112,7 +112,7 @@ def too_deep(value: Any, source: str, above: int = 0) -> bool:
     return False
 
 
-STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 
 # Escapes one after the other, for a backslash may itself be escaped. Group 1 is half of a surrogate pair.
 _ESCAPE = re.compile(

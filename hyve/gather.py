@@ -10,8 +10,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from hyve.collector import collector_paused
 from hyve.document import Document
 from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.logtable import log_table
+from hyve.metrictable import metric_table
 from hyve.naming import free_name, identifier
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
@@ -76,36 +79,36 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
 
 
 def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]] | None:
-    """The relations where one group holds log records of one shape, which are made of its columns, and nothing else
-    holds log records; else None. Not where there is much other text: all would be read twice if that held some."""
-    groups = [group for document in documents for group in document.groups if group.holds_logs()]
+    """The relations where one group holds log records of one shape, or one the samples of series, which are made of
+    their columns, and nothing else holds such; else None. Not where there is much other text: all would be read twice
+    if that held some."""
+    ways = [(group, way) for document in documents for group in document.groups if (way := group.by_columns())]
+    counts = Counter(name for _, (name, _) in ways)
     others = sum(len(rows) for document in documents for _, rows in document.texts)
-    if len(groups) != 1 or others * _FEW > len(groups[0].rows) or (logs := _log_records(groups[0])) is None:
+    if not ways or others * _FEW > sum(len(group.rows) for group, _ in ways):
         return None
-    relations, flags = _relations(documents, groups[0])
-    if any(root.name == logs.name for root in relations):
+    made, taken = [], []
+    for group, (name, make) in ways:
+        if counts[name] == 1 and (data := make(group.settled())) is not None:
+            made.append(Root(data, name, relation=True))
+            taken.append(group)
+    relations, flags = _relations(documents, taken)
+    if not made or any(root.name in counts for root in relations):
         return None
-    groups[0].source = True
-    return [logs, *relations], flags
+    for group in taken:
+        group.source = True
+    return [*made, *relations], flags
 
 
-def _log_records(group: _Group) -> Root | None:
-    """The relation of records that are all log records of one shape: made of the columns that there are."""
-    for _ in group.shredded():
-        pass
-    made = log_table(group.table())
-    return None if made is None else Root(made, "log_records", relation=True)
-
-
-def _relations(documents: Sequence[_Grouped], without: _Group | None = None) -> tuple[list[Root], tuple[str, ...]]:
-    """The telemetry that parts (but for those of one group) and lines of text hold, as roots, and the flags of what was
-    done to read it."""
+def _relations(documents: Sequence[_Grouped], without: Sequence[_Group] = ()) -> tuple[list[Root], tuple[str, ...]]:
+    """The telemetry that parts (but for those of some groups) and lines of text hold, as roots, and the flags of what
+    was done to read it."""
     relations = _Relations(any(group.ahead for document in documents for group in document.groups))
     while True:
         try:
             for document in documents:
                 for group in document.groups:
-                    if group is not without:
+                    if not any(group is one for one in without):
                         group.source = relations.take(group.found()) > 0
                 texts = [row["text"] for _, rows in document.texts for row in rows]
                 if texts:
@@ -207,10 +210,22 @@ class _Group:
             return None if self.ahead.path else self.ahead.first()
         return self.rows[0] if self.rows else None
 
-    def holds_logs(self) -> bool:
-        """Whether its first record can be nothing but a log record."""
+    def by_columns(self) -> tuple[str, Callable[[TableData], TableData | None]] | None:
+        """The relation that may be made of its columns, told from its first record, and what makes it."""
         first = self.first()
-        return isinstance(first, dict) and formats.only_logs(tuple(first))
+        if isinstance(first, dict) and formats.only_logs(tuple(first)):
+            return "log_records", log_table
+        value = self.values[0] if len(self.values) == 1 else None
+        if isinstance(self.ahead, Ahead) and self.ahead.path[-1:] in ((), ("result",), ("values",)):
+            value = self.ahead.short()
+        keys = formats.series_keys(value)
+        return None if keys is None else ("metric_points", partial(metric_table, keys=keys, coded=bool(self.ahead)))
+
+    def settled(self) -> TableData:
+        """The table of the group, which is shredded now."""
+        for _ in self.shredded():
+            pass
+        return self.table()
 
     def table(self) -> TableData:
         """The table of the group, once it is shredded."""

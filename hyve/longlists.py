@@ -23,6 +23,11 @@ _BEGIN, _HEAD = 1 << 12, 1 << 14
 _FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{STRING.pattern})")
 
 _TOKEN = re.compile(rf"{STRING.pattern}|[\[\]{{}},]")
+_BRACKET, _BRACKET_OR_COMMA = (
+    re.compile(rf'(?:[^"\[\]{{}}{more}]++|{STRING.pattern})*+[\[\]{{}}{more}]') for more in ("", ",")
+)
+"""Text up to the next bracket (or comma) that is in no string."""
+
 _COLON = re.compile(r"\s*+:")
 _ITEM = re.compile(rf"(?P<blanks>\s*+)(?P<item>\{{\s*+{STRING.pattern}|\[)")
 
@@ -97,20 +102,21 @@ def _between(before: str, blanks: str, item: str) -> re.Pattern[str]:
 
 def next_comma(text: str, at: int, least: int, stop: int) -> int:
     """Where the first comma from `least` on stands between the items of a list of which one begins at `at`; -1 where
-    the list ends or `stop` comes before."""
+    the list ends, `stop` comes before, or it is no JSON."""
     depth = 0
-    for match in _TOKEN.finditer(text, at, stop):
-        token = match[0]
+    while match := (_BRACKET if depth else _BRACKET_OR_COMMA).match(text, at, stop):
+        at = match.end()
+        token = text[at - 1]
         if token in "[{":
             depth += 1
             if depth > MAX_DEPTH:
                 return -1
-        elif token in "]}":
+        elif token != ",":
             depth -= 1
             if depth < 0:
                 return -1
-        elif token == "," and depth == 0 and match.start() >= least:
-            return match.start()
+        elif at > least:
+            return at - 1
     return -1
 
 

@@ -47,6 +47,7 @@ class Runs:
         self.root: TableData | None = None
         self.path: Path = ()
         self.tables: list[TableData] = []
+        self.rows = 0
         self.varied: set[tuple[Path, Path]] = set()
 
     def add(self, run: list[Any], whole: Any = None, keys: Keys = ()) -> None:
@@ -55,10 +56,11 @@ class Runs:
             table = self._rooted(whole, keys)
         else:
             table = self.shredder.table(self.path, run, self.derived)
-            table.positions += sum(before.rows for before in self.tables)
+            table.positions += self.rows
             table.lists = 0 if self.tables else 1
             if self.path:
                 table.parents, table.series = np.zeros(table.rows, np.int64), np.zeros(table.rows, np.int64)
+        self.rows += table.rows
         self._pack(table)
         self.tables.append(table)
 
@@ -194,12 +196,19 @@ def _column(parts: list[ColumnData | None], sizes: Sequence[int], starts: Sequen
 
 def _coded(texts: pa.Array[Any]) -> pa.Array[Any] | None:
     """Texts by their codes; None where most are different."""
-    coded = texts.dictionary_encode()
+    coded: Any = texts.dictionary_encode()
     different = len(coded.dictionary)
     if different * 2 > len(texts) - texts.null_count > 0:
         return None
-    kind = next((kind for kind, most in _CODES if different <= most), None)
-    return None if kind is None else coded.cast(kind)
+    kind = code_type(different)
+    return (
+        None if kind is None else pa.DictionaryArray.from_arrays(coded.indices.cast(kind.index_type), coded.dictionary)
+    )
+
+
+def code_type(different: int) -> Any:
+    """The type of codes for so many different texts; None for too many."""
+    return next((kind for kind, most in _CODES if different <= most), None)
 
 
 def _kind(arrays: list[pa.Array[Any]]) -> Any:

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from hyve import sql
+from hyve.declared import declared
 from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
@@ -44,7 +45,7 @@ from hyve.templates import HIDDEN, MASK, masked_texts, template_of
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
 
-_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 4 << 20, 122_880, 2_048
+_COMPRESSED, _SOME, _ROW_GROUP = 12 << 20, 4 << 20, 122_880
 """Bytes of tables that are worth the time it takes to compress them, in large stores and in small ones, and the rows
 that DuckDB compresses and reads together. A store of fewer bytes than the first waits as Arrow."""
 
@@ -162,10 +163,11 @@ class Datastore:
         self._settings = memory_limit, threads
         self._database: duckdb.DuckDBPyConnection | None = None
         self._closed = self._guarded = False
-        self._loaded = 0
+        self._loaded = 0.0
         self._waiting: dict[str, tuple[Arrays, str]] = {}
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
+        self._text = sum(len(source.text) for source in self.sources)
         self._large = threads > 1 and size > _LARGE
         if size > _COMPRESSED or not all(_plain(root.data) for root in roots):
             self._database = self._opened()
@@ -378,34 +380,40 @@ class Datastore:
         compressed before the next one is loaded."""
         source = pa.table(arrays)
         arrays.clear()
+        made, into, texts = f"CREATE TABLE {quote(name)} AS", f"INSERT INTO {quote(name)}", list[str]()
+        spared = declared(source, self._text) if selected == "*" else None
+        if spared is not None:
+            source, texts = source.select(spared.loaded), spared.texts
+            database.execute(f"CREATE TABLE {quote(name)} ({spared.definitions})")
+            selected = ", ".join(map(quote, spared.loaded))
+            made = into = f"{into} ({selected})"
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
-        schema = pa.schema(list(wide))
-        width = _size(source.itercolumns()) / max(1, source.num_rows)
-        if source.num_rows > _ROW_GROUP:
-            step = max(1, int(self._most / width / _ROW_GROUP) if width else 1) * _ROW_GROUP
-        else:  # in halves at most: what is compressed again takes more than it frees
-            half = (source.num_rows // 2 // _VECTOR + 1) * _VECTOR
-            step = half if width * source.num_rows > self._most else max(1, source.num_rows)
-        slices = [source.slice(start, step) for start in range(0, max(1, source.num_rows), step)]
+        schema = source.schema if spared else pa.schema(list(wide))
+        rows = max(1, source.num_rows)
+        stored = (source.column(column) for column in source.column_names if column not in texts)
+        width = max(1, _size(stored) / rows + 2 * len(texts))
+        step = max(1, int(self._most / width / _ROW_GROUP)) * _ROW_GROUP
+        slices = [source.slice(start, step) for start in range(0, rows, step)]
         del source
-        statement = f"CREATE TABLE {quote(name)} AS"
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
-            size = _size(part.itercolumns())
-            if self._loaded and self._loaded + size > self._most:
-                self._compress(database)
+            self._make_room(database, width * part.num_rows, self._most)
             database.register("_source", part.cast(schema))
-            database.execute(f"{statement} SELECT {selected} FROM _source")
+            database.execute(f"{made} SELECT {selected} FROM _source")
             database.unregister("_source")
-            statement = f"INSERT INTO {quote(name)}"
-            self._loaded += size
+            made = into
             del part
             pa.default_memory_pool().release_unused()
-            if self._loaded > self._most:
-                self._compress(database)
+            self._make_room(database, 0, self._most)
+        for text in texts:
+            self._make_room(database, 16 * rows, self._most / 8)
+            database.execute(f"ALTER TABLE {quote(name)} ALTER COLUMN {quote(text)} TYPE VARCHAR")
 
-    def _compress(self, database: duckdb.DuckDBPyConnection) -> None:
-        database.execute("CHECKPOINT")
-        self._loaded = 0
+    def _make_room(self, database: duckdb.DuckDBPyConnection, size: float, most: float) -> None:
+        """Compresses what is loaded before so many bytes more would be too many."""
+        if self._loaded and self._loaded + size > most:
+            database.execute("CHECKPOINT")
+            self._loaded = 0
+        self._loaded += size
 
     def reconstruct(self, i: int) -> Any:
         """The value of part `i` (counted over all documents), read back from the tables."""

@@ -139,6 +139,10 @@ class Ahead:
         """The first record."""
         return self._read(self.cuts[:1])[0]
 
+    def short(self) -> Any:
+        """The value with the first record only."""
+        return self._with(self._around(), [self.first()])
+
     def runs(self) -> Iterator[tuple[Any, list[Any]]]:
         """The same in runs, one after the other: (a document that holds the run, the run itself).
 
@@ -205,9 +209,9 @@ def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
         return None
     best: Ahead | None = None
     lists = list(islice(long_lists(text, keep), _LISTS))
-    for near in (True, False):
+    for near, count in ((True, False), (False, False)) if keep else ((True, False), (True, True), (False, True)):
         for path, start, between in lists if near else lists[:1]:
-            ahead = _read_list(text, start, path, between, keep, near, piece)
+            ahead = _read_list(text, start, path, between, keep, near, piece, count)
             if ahead is not None and len(ahead.rest) * _AROUND < len(text):
                 return ahead
             best = min(filter(None, (best, ahead)), key=lambda one: len(one.rest), default=None)
@@ -215,14 +219,15 @@ def read_ahead(text: str, keep: bool = True, piece: int = 0) -> Ahead | None:
 
 
 def _read_list(
-    text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int
+    text: str, start: int, path: Keys, between: re.Pattern[str], keep: bool, near: bool, size: int, count: bool
 ) -> Ahead | None:
-    """Reads the list ahead whose first item is at `start`. `near`: only if that one isn't very long."""
+    """Reads the list ahead whose first item is at `start`. `near`: only if that one isn't very long; `count`: brackets
+    may be counted from the first item on, not only from one further on."""
     records: list[Any] = []
     cuts: list[tuple[int, int, bool]] = []
     met: set[str] = set()
     at, stop = start, start + _NEAR if near else len(text)
-    while piece := _piece(text, at, between, len(path), stop, size, not keep):
+    while piece := _piece(text, at, between, len(path), stop, size, count or bool(cuts and not keep)):
         value, flags, end = piece
         if keep:
             records += value
@@ -252,7 +257,7 @@ def _piece(
             return plain[0], None, cut.start() + 1
         cut = between.search(text, cut.end())
     found = read_value(f"[{text[at:first]}]", above) if first > at else None
-    if found is None and count:
+    if found is None and count and len(text) - at > size:
         first = next_comma(text, at, at + size, min(stop, at + size + _NEAR))
         found = read_value(f"[{text[at:first]}]", above) if first > at else None
     return None if found is None else (found[0], found[1], first)

@@ -16,7 +16,16 @@ from __future__ import annotations
 
 from hyve.formats.recogniser import Found
 from hyve.formats.scalars import NUMBER_KEYS, TIME_KEYS, Relations, Row
-from hyve.formats.telemetry import RECOGNISERS, find, normalised, only_logs, relations, sort_out, text_relations
+from hyve.formats.telemetry import (
+    RECOGNISERS,
+    find,
+    normalised,
+    only_logs,
+    relations,
+    series_keys,
+    sort_out,
+    text_relations,
+)
 from hyve.formats.wire import Record
 
 __all__ = [
@@ -31,6 +40,7 @@ __all__ = [
     "normalised",
     "only_logs",
     "relations",
+    "series_keys",
     "sort_out",
     "text_relations",
 ]

@@ -8,6 +8,7 @@ doesn't say it. Rows of one series share their `attributes`: readers must not ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hyve.formats.entities import service_of
@@ -38,11 +39,31 @@ def recognise(value: Any) -> Relations | None:
         if type(result) is not list or type(kind) is not str:
             return None
         if kind == "scalar":
-            return {"metric_points": _samples([result], "", {})}
+            return {"metric_points": _samples([result], series_row({}))}
         return {"metric_points": _series(result)} if kind in ("vector", "matrix") else None
     if type(value) is list and value and _is_series(value[0]):
         return {"metric_points": _series(value)}
     return None
+
+
+def matrix(value: Any) -> tuple[tuple[str, ...], Any] | None:
+    """(the keys to the list of series, the answer with its first sample only) of what may be a matrix, or None."""
+    if type(value) is list:
+        return ((), _shortened(value)) if value and _is_series(value[0]) else None
+    if type(value) is not dict:
+        return None
+    if type(value.get("data")) is dict:
+        told = matrix(value["data"])
+        return (("data", *told[0]), {**value, "data": told[1]}) if told and told[0] == ("result",) else None
+    if value.get("resultType") != "matrix" or type(value.get("result")) is not list:
+        return None
+    told = matrix(value["result"])
+    return (("result",), {**value, "result": told[1]}) if told else None
+
+
+def _shortened(series: list[Any]) -> list[Any]:
+    first = series[0]
+    return [{**first, "values": first["values"][:1]} if type(first.get("values")) is list else first]
 
 
 def _is_series(item: Any) -> bool:
@@ -56,16 +77,21 @@ def _is_series(item: Any) -> bool:
 def _series(result: list[Any]) -> list[Row]:
     rows: list[Row] = []
     for series in dicts(result):
-        labels = dict(mapping(series.get("metric")))
-        name = text(labels.pop("__name__", ""))
         samples = series.get("values")
-        rows += _samples(samples if type(samples) is list else [series.get("value")], name, labels)
+        first = series_row(mapping(series.get("metric")))
+        rows += _samples(samples if type(samples) is list else [series.get("value")], first)
     return rows
 
 
-def _samples(samples: list[Any], name: str, labels: dict[str, Any]) -> list[Row]:
+def series_row(metric: Mapping[str, Any]) -> Row:
+    """What all rows of a series of these labels say, without a time and a value."""
+    labels = dict(metric)
+    name = text(labels.pop("__name__", ""))
+    return row(None, None, name, labels)
+
+
+def _samples(samples: list[Any], first: Row) -> list[Row]:
     """The rows of one series; a sample that is no [time, value] pair is left out."""
-    first = row(None, None, name, labels)
     rows: list[Row] = []
     for sample in samples:
         if type(sample) is list and len(sample) == 2:

@@ -100,6 +100,17 @@ def only_logs(keys: Sequence[str]) -> bool:
     return not asked.streams and asked.recognisers == (logs.recognise,)
 
 
+def series_keys(value: Any) -> tuple[str, ...] | None:
+    """The keys to the list of series in a value that can be nothing but a Prometheus matrix; None in any other."""
+    told = prometheus.matrix(value)
+    if told is None:
+        return None
+    keys, shortened = told
+    finder = Finder()
+    finder.take_all([shortened], inside=False)
+    return keys if finder.merged == prometheus.recognise(shortened) else None
+
+
 def relations(values: Sequence[Any]) -> Relations:
     """Rows of every value that a recogniser knows, by relation name."""
     return find(values).relations
