@@ -31,8 +31,8 @@ import faust
 from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from schemas import DeadLetter, Record
-from streams import metrics
-from streams.commits import App
+from streams import logs, metrics
+from streams.commits import App, Uncounted
 from streams.ledger import Ledger
 from workers.kafka import ATTEMPTS
 from workers.settings import Settings
@@ -139,11 +139,13 @@ def dead_letter(record: Incoming, stage: str, error: str, attempts: int = 1) -> 
 
 async def attempt(process: Process, record: Incoming, stage: str) -> Sequence[Outgoing]:
     """`process(record)`; whatever it raises, but for cancellation, comes back as a dead letter."""
+    began = time.perf_counter()
     try:
-        with metrics.STAGE_SECONDS.labels(stage).time():
-            return await process(record)
+        return await process(record)
     except Exception as error:
         return [buried(record, stage, error)]
+    finally:
+        metrics.seconds(stage).observe(time.perf_counter() - began)
 
 
 def buried(record: Incoming, stage: str, error: Exception) -> Outgoing:
@@ -181,6 +183,7 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         last=frozenset(last),
         broker=[f"kafka://{server}" for server in settings.servers],
         autodiscover=False,
+        Monitor=Uncounted,
         datadir=tempfile.gettempdir(),
         store="memory://",
         key_serializer="raw",
@@ -213,6 +216,14 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
     )
 
 
+async def _outcome(delivery: Awaitable[Any]) -> Any:
+    """What came of a delivery. One after the other: `gather` makes more of the few that a record has than they are."""
+    try:
+        return await delivery
+    except Exception as error:
+        return error
+
+
 def sender(app: faust.App, settings: Settings) -> Send:
     """A coroutine function that returns once every record is delivered, however often it has to try."""
     topics = {name: settings.topic(name) for name in settings.topics()}
@@ -233,12 +244,12 @@ def sender(app: faust.App, settings: Settings) -> Send:
                     record.headers or None,
                 )
             )
-        done = await asyncio.gather(*waiting, return_exceptions=True)
+        done = [await _outcome(delivery) for delivery in waiting]
         failed: list[Outgoing] = []
         for record, outcome in zip(records, done, strict=True):
             if isinstance(outcome, MessageSizeTooLargeError | RecordListTooLargeError):
                 raise outcome
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, Exception):
                 if not failed:
                     log.warning("not delivered to %s, trying again: %r", record.topic, outcome)
                 if isinstance(outcome, InvalidTimestampError) and len(records) == 1:
@@ -246,7 +257,7 @@ def sender(app: faust.App, settings: Settings) -> Send:
                     record = replace(record, timestamp=None)
                 failed.append(record)
             else:
-                metrics.RECORDS_OUT.labels(topics[record.topic]).inc()
+                metrics.out(topics[record.topic]).inc()
         if any(isinstance(outcome, InvalidTimestampError) for outcome in done) and len(records) > 1:
             # One such record takes the others of its batch with it: each for itself.
             return [left for record in failed for left in await deliver([record])]
@@ -287,7 +298,7 @@ def serve(
     async def one(event: Any) -> None:
         record = Incoming.of(event.message)
         await deliver_or_bury(send, await attempt(process, record, stage), record, stage)
-        metrics.RECORDS_IN.labels(record.topic).inc()
+        metrics.taken(record.topic).inc()
 
     async def agent(stream: Any) -> None:
         ledger = Ledger()
@@ -324,7 +335,12 @@ def serve(
 def run(app: faust.App, settings: Settings) -> None:
     """Runs the worker until SIGTERM or SIGINT; the batch in hand is finished first. Does not return."""
     worker = faust.Worker(
-        app, loglevel=settings.log_level, redirect_stdouts=False, loop=asyncio.new_event_loop(), quiet=True
+        app,
+        loglevel=settings.log_level,
+        logging_config=logs.config(settings.log_level),
+        redirect_stdouts=False,
+        loop=asyncio.new_event_loop(),
+        quiet=True,
     )
     worker.spinner = None
     worker.execute_from_commandline()

@@ -95,7 +95,7 @@ def _store(settings: Settings, health: Health) -> faust.App:
         settings.pool_size,
         settings.pool_stores,
         metrics.POOL_RESPAWNS.inc,
-        on_spent=lambda call, seconds: metrics.POOL_CPU.labels(call).inc(seconds),
+        on_spent=lambda call, seconds: metrics.pool_cpu(call).inc(seconds),
         claims=settings.claim_url,
         redaction=settings.redaction,
         memory=settings.pool_memory,
