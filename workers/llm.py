@@ -124,8 +124,7 @@ class ChatModel:
 
     def _timed_out(self) -> ModelError:
         return ModelError(
-            f"{self._who} did not answer within {self._timeout:g} s; "
-            "raise HYVE_LLM_TIMEOUT or use a faster model",
+            f"{self._who} did not answer within {self._timeout:g} s; raise HYVE_LLM_TIMEOUT or use a faster model",
             "timeout",
         )
 

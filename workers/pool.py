@@ -32,7 +32,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, cast
 
 from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
@@ -133,8 +133,7 @@ class _Link(asyncio.Protocol):
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         came = self._came

@@ -389,7 +389,11 @@ class Polled(commits.Consumer):
         return self
 
     async def _fetch_records(
-        self, _: Any, active: set[TP], timeout: float, max_records: int  # noqa: ASYNC109 - Faust's signature
+        self,
+        _: Any,
+        active: set[TP],
+        timeout: float,
+        max_records: int,  # noqa: ASYNC109 - Faust's signature
     ) -> dict[TP, Any]:
         assert max_records == 16
         self.asked.append((active, timeout))
