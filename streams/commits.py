@@ -61,7 +61,6 @@ class Consumer(aiokafka.Consumer):
 
     async def _drain_messages(self, fetcher: Any) -> None:
         """Hands on what is polled until `fetcher` or the consumer is stopped."""
-
         try:
             while not (self.should_stop or fetcher.should_stop):
                 await asyncio.sleep(0)
@@ -83,7 +82,8 @@ class Consumer(aiokafka.Consumer):
             return  # it came before
         if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
             await self._add_gap(tp, read + 1, message.offset)
-        if self.flow_active and not any(channel.queue.full() for channel in self._channels(tp.topic)):
+        flows = self.flow_active and self.app.flow_control.is_active()
+        if flows and not any(channel.queue.full() for channel in self._channels(tp.topic)):
             await self.callback(message)
         else:
             await self.wait_first(self.callback(message), self.suspend_flow.wait())

@@ -430,7 +430,8 @@ class Handing(commits.Consumer):
         self.queue: asyncio.Queue[int] = asyncio.Queue(2)
         names = {RAW.topic: [SimpleNamespace(queue=self.queue)]}
         topics = SimpleNamespace(_topic_name_index=names, acks_enabled_for=lambda topic: True)
-        self.app = SimpleNamespace(topics=topics)
+        self.flows = True
+        self.app = SimpleNamespace(topics=topics, flow_control=SimpleNamespace(is_active=lambda: self.flows))
         self._read_offset = defaultdict(lambda: None)
         self._committed_offset = defaultdict(lambda: None)
         self._gap = defaultdict(IntervalTree)
@@ -473,9 +474,10 @@ async def test_what_waits_for_a_full_queue_goes_on_when_partitions_move() -> Non
     assert await asyncio.wait_for(handing, 10) == [1, 2]
 
 
-async def test_nothing_is_handed_on_while_partitions_move_but_in_that_race() -> None:
+@pytest.mark.parametrize("what", ["flow_active", "flows"])
+async def test_nothing_is_handed_on_while_partitions_move_but_in_that_race(what: str) -> None:
     consumer = Handing()
-    consumer.flow_active = False
+    setattr(consumer, what, False)
     await consumer.hand_on(1)
     assert consumer.raced == 1
 
