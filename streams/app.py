@@ -170,11 +170,14 @@ async def deliver_or_bury(send: Send, out: Iterable[Outgoing], record: Incoming,
             await send([dead_letter(replace(record, value=b""), stage, without)])
 
 
-def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] = (), web: bool = False) -> faust.App:
+def make_app(
+    settings: Settings, kind: str, *, buffer: int, last: Sequence[str] = (), web: bool = False, linger: float = 0.0
+) -> faust.App:
     """The Faust application of one kind of worker; its consumer group is `<prefix>-<kind>`.
 
     `buffer` bounds the records that are fetched ahead; below its agents' limits it slows them. Topics that come `last`
-    (full names) wait for the others: see `streams.commits`.
+    (full names) wait for the others: see `streams.commits`. A record waits `linger` seconds for others to go with it:
+    what comes while a request is under way goes together anyway, so it pays only where one record becomes many.
     """
     ours = frozenset(settings.topic(name) for name in settings.topics()) - set(settings.raw)
     return App(
@@ -206,7 +209,7 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         producer_max_request_size=MAX_REQUEST,
         producer_max_batch_size=256 << 10,
         producer_compression_type="lz4",
-        producer_linger=0.005,
+        producer_linger=linger,
         producer_acks=-1,
         worker_redirect_stdouts=False,
         web_enabled=web,

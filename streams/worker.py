@@ -70,7 +70,7 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
 
 
 def _intake(settings: Settings, health: Health) -> faust.App:
-    app = make_app(settings, "intake", buffer=settings.raw_batch, web=True)
+    app = make_app(settings, "intake", buffer=settings.raw_batch, web=True, linger=0.005)
     send = health.sending(sender(app, settings))
     mount(app, settings, send)
     process = health.watched("intake", Intake(settings).process)
