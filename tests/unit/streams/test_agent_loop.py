@@ -392,8 +392,8 @@ class Polled(commits.Consumer):
         self,
         _: Any,
         active: set[TP],
-        timeout: float,
-        max_records: int,  # noqa: ASYNC109 - Faust's signature
+        timeout: float,  # noqa: ASYNC109 - Faust's signature
+        max_records: int,
     ) -> dict[TP, Any]:
         assert max_records == 16
         self.asked.append((active, timeout))
