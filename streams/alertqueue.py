@@ -232,9 +232,7 @@ class AlertQueue:
         try:
             while True:
                 if len(self._turns) < self._settings.alert_turns and (group := self._pending.next(time.monotonic())):
-                    for it in group:
-                        self._asked.add(it.key)
-                        self._asking[it.key] = []
+                    self._asking.update((it.key, []) for it in group)
                     turn = asyncio.create_task(self._turn(group))
                     self._turns.add(turn)
                     turn.add_done_callback(self._turns.discard)
@@ -252,11 +250,11 @@ class AlertQueue:
             await self._send([Outgoing.of("requests", request.request_id, request)])
         except Exception as error:
             for it in group:
-                self._asked.discard(it.key)
                 await deliver_or_bury(self._send, [buried(it.record, _STAGE, error)], it.record, _STAGE)
                 self._told(it, "failed")
             return
         for it in group:
+            self._asked.add(it.key)
             self._told(it, "asked")
 
     def _told(self, waiting: Waiting, outcome: str) -> None:

@@ -31,8 +31,8 @@ import faust
 from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from schemas import DeadLetter, Record
-from streams import metrics
-from streams.commits import App
+from streams import logs, metrics
+from streams.commits import App, Uncounted
 from streams.ledger import Ledger
 from workers.kafka import ATTEMPTS
 from workers.settings import Settings
@@ -139,11 +139,13 @@ def dead_letter(record: Incoming, stage: str, error: str, attempts: int = 1) -> 
 
 async def attempt(process: Process, record: Incoming, stage: str) -> Sequence[Outgoing]:
     """`process(record)`; whatever it raises, but for cancellation, comes back as a dead letter."""
+    began = time.perf_counter()
     try:
-        with metrics.STAGE_SECONDS.labels(stage).time():
-            return await process(record)
+        return await process(record)
     except Exception as error:
         return [buried(record, stage, error)]
+    finally:
+        metrics.seconds(stage).observe(time.perf_counter() - began)
 
 
 def buried(record: Incoming, stage: str, error: Exception) -> Outgoing:
@@ -168,11 +170,14 @@ async def deliver_or_bury(send: Send, out: Iterable[Outgoing], record: Incoming,
             await send([dead_letter(replace(record, value=b""), stage, without)])
 
 
-def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] = (), web: bool = False) -> faust.App:
+def make_app(
+    settings: Settings, kind: str, *, buffer: int, last: Sequence[str] = (), web: bool = False, linger: float = 0.0
+) -> faust.App:
     """The Faust application of one kind of worker; its consumer group is `<prefix>-<kind>`.
 
     `buffer` bounds the records that are fetched ahead; below its agents' limits it slows them. Topics that come `last`
-    (full names) wait for the others: see `streams.commits`.
+    (full names) wait for the others: see `streams.commits`. A record waits `linger` seconds for others to go with it:
+    what comes while a request is under way goes together anyway, so it pays only where one record becomes many.
     """
     ours = frozenset(settings.topic(name) for name in settings.topics()) - set(settings.raw)
     return App(
@@ -181,6 +186,7 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         last=frozenset(last),
         broker=[f"kafka://{server}" for server in settings.servers],
         autodiscover=False,
+        Monitor=Uncounted,
         datadir=tempfile.gettempdir(),
         store="memory://",
         key_serializer="raw",
@@ -203,7 +209,7 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         producer_max_request_size=MAX_REQUEST,
         producer_max_batch_size=256 << 10,
         producer_compression_type="lz4",
-        producer_linger=0.005,
+        producer_linger=linger,
         producer_acks=-1,
         worker_redirect_stdouts=False,
         web_enabled=web,
@@ -211,6 +217,14 @@ def make_app(settings: Settings, kind: str, *, buffer: int, last: Sequence[str] 
         web_port=settings.http_port,
         web_application_options={"client_max_size": settings.webhook_bytes} if web else None,
     )
+
+
+async def _outcome(delivery: Awaitable[Any]) -> Any:
+    """What came of a delivery. One after the other: `gather` makes more of the few that a record has than they are."""
+    try:
+        return await delivery
+    except Exception as error:
+        return error
 
 
 def sender(app: faust.App, settings: Settings) -> Send:
@@ -233,12 +247,12 @@ def sender(app: faust.App, settings: Settings) -> Send:
                     record.headers or None,
                 )
             )
-        done = await asyncio.gather(*waiting, return_exceptions=True)
+        done = [await _outcome(delivery) for delivery in waiting]
         failed: list[Outgoing] = []
         for record, outcome in zip(records, done, strict=True):
             if isinstance(outcome, MessageSizeTooLargeError | RecordListTooLargeError):
                 raise outcome
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, Exception):
                 if not failed:
                     log.warning("not delivered to %s, trying again: %r", record.topic, outcome)
                 if isinstance(outcome, InvalidTimestampError) and len(records) == 1:
@@ -246,7 +260,7 @@ def sender(app: faust.App, settings: Settings) -> Send:
                     record = replace(record, timestamp=None)
                 failed.append(record)
             else:
-                metrics.RECORDS_OUT.labels(topics[record.topic]).inc()
+                metrics.out(topics[record.topic]).inc()
         if any(isinstance(outcome, InvalidTimestampError) for outcome in done) and len(records) > 1:
             # One such record takes the others of its batch with it: each for itself.
             return [left for record in failed for left in await deliver([record])]
@@ -287,7 +301,7 @@ def serve(
     async def one(event: Any) -> None:
         record = Incoming.of(event.message)
         await deliver_or_bury(send, await attempt(process, record, stage), record, stage)
-        metrics.RECORDS_IN.labels(record.topic).inc()
+        metrics.taken(record.topic).inc()
 
     async def agent(stream: Any) -> None:
         ledger = Ledger()
@@ -324,7 +338,12 @@ def serve(
 def run(app: faust.App, settings: Settings) -> None:
     """Runs the worker until SIGTERM or SIGINT; the batch in hand is finished first. Does not return."""
     worker = faust.Worker(
-        app, loglevel=settings.log_level, redirect_stdouts=False, loop=asyncio.new_event_loop(), quiet=True
+        app,
+        loglevel=settings.log_level,
+        logging_config=logs.config(settings.log_level),
+        redirect_stdouts=False,
+        loop=asyncio.new_event_loop(),
+        quiet=True,
     )
     worker.spinner = None
     worker.execute_from_commandline()

@@ -12,15 +12,23 @@ Faust hands out records one after the other and waits where an agent's queue is 
 commands that would have ended those that were begun, until their stores had to give way to newer ones.
 
 Rule: of the topics that come `last`, no more is taken while half of its agent's queue is full; others are read on.
+
+What Faust does for each record beside handing it on cost as much as our work on it, so some of it is left out:
+- Four tasks that race for every record. An agent's queue with room takes it at once; only a full one is waited for in
+  such a race, which a rebalance can end.
+- A queue of calls for the consumer's thread, which makes a dozen tasks of one poll. A poll goes there by itself.
+- Statistics (`Monitor`), and the search for silent streams in them: see `verify_event_path`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
 from typing import Any
 
 import faust
+from faust.sensors.monitor import Monitor
 from faust.transport.drivers import aiokafka
 from faust.types import TP
 
@@ -43,14 +51,58 @@ class Consumer(aiokafka.Consumer):
         if self._last and active_partitions:
             busy = {topic for topic in self._last if self._waits(topic)}
             if busy and (free := {tp for tp in active_partitions if tp.topic not in busy}):
-                return await super()._getmany(free, min(timeout, LOOK))
-        return await super()._getmany(active_partitions, timeout)
+                active_partitions, timeout = free, min(timeout, LOOK)
+        thread: Any = self._thread
+        consumer = thread._ensure_consumer()
+        poll = thread._fetch_records(
+            consumer, active_partitions, timeout=timeout, max_records=consumer._max_poll_records
+        )
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(poll, thread.thread_loop))
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Hands on what is polled until `fetcher` or the consumer is stopped."""
+        try:
+            while not (self.should_stop or fetcher.should_stop):
+                await asyncio.sleep(0)
+                async for tp, message in self.getmany(timeout=1.0):
+                    await self._hand_on(tp, message)
+        except self.consumer_stopped_errors:
+            if not self.app.should_stop:
+                raise
+        except asyncio.CancelledError:
+            if not self.app.should_stop:
+                raise
+        except Exception:
+            self.log.exception("the consumer's loop failed")
+            raise
+
+    async def _hand_on(self, tp: TP, message: Any) -> None:
+        read = self._read_offset[tp]
+        if read is not None and message.offset < read:
+            return  # it came before
+        if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
+            await self._add_gap(tp, read + 1, message.offset)
+        flows = self.flow_active and self.app.flow_control.is_active()
+        if flows and not any(channel.queue.full() for channel in self._channels(tp.topic)):
+            await self.callback(message)
+        else:
+            await self.wait_first(self.callback(message), self.suspend_flow.wait())
+        self._read_offset[tp] = message.offset
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Nothing. Faust looks for streams that got nothing or committed nothing for five minutes, and warns of long
+        work and of records that wait for one before them. Whether something gets done is told by `streams.health`,
+        which knows what is in hand and asks the broker what is left to do."""
 
     def _waits(self, topic: str) -> bool:
         """Whether so many records of `topic` lie in front of an agent that a poll might not fit."""
+        return any(2 * channel.queue.qsize() > channel.queue.maxsize for channel in self._channels(topic))
+
+    def _channels(self, topic: str) -> Collection[Any]:
+        """What holds the queues of agents that read `topic`."""
         topics: Any = self.app.topics
-        channels = topics._topic_name_index.get(topic, ())
-        return any(2 * channel.queue.qsize() > channel.queue.maxsize for channel in channels)
+        found: Collection[Any] = topics._topic_name_index.get(topic, ())
+        return found
 
     def committed_offset(self, tp: TP) -> int | None:
         """The offset below which all is done, as the group has told Kafka; None where it has told nothing yet."""
@@ -80,6 +132,26 @@ class Consumer(aiokafka.Consumer):
                 return None
         found: int | None = super()._new_offset(tp)
         return found
+
+
+class Uncounted(Monitor):
+    """Faust's statistics without those of each record: metrics are `streams.metrics`'."""
+
+    def on_message_in(self, *_: Any) -> None: ...
+
+    def on_message_out(self, *_: Any) -> None: ...
+
+    def on_stream_event_in(self, *_: Any) -> None: ...
+
+    def on_stream_event_out(self, *_: Any) -> None: ...
+
+    def on_send_initiated(self, *_: Any) -> None: ...
+
+    def on_send_completed(self, *_: Any) -> None: ...
+
+    def on_send_error(self, *_: Any) -> None: ...
+
+    def track_tp_end_offset(self, *_: Any) -> None: ...
 
 
 class App(faust.App):

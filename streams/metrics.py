@@ -12,6 +12,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
 from socketserver import ThreadingMixIn
 from typing import Any, Final, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -61,13 +62,22 @@ REBALANCES = Counter("hyve_rebalances_total", "Times that the group gave this wo
 COLLECTED = Counter("hyve_collected_bytes_total", "Telemetry bytes put into requests", ["kept"])
 
 
+# Looking up a label takes longer than counting: what is counted for each record is kept.
+taken = lru_cache(maxsize=1000)(RECORDS_IN.labels)
+out = lru_cache(maxsize=1000)(RECORDS_OUT.labels)
+seconds = lru_cache(maxsize=100)(STAGE_SECONDS.labels)
+tokens_of = lru_cache(maxsize=10)(TOKENS.labels)
+request_of = lru_cache(maxsize=100)(REQUESTS.labels)
+pool_cpu = lru_cache(maxsize=100)(POOL_CPU.labels)
+
+
 def finished(result: DiagnosisResult) -> None:
     """Counts one finished request."""
     tokens = result.tokens
-    REQUESTS.labels(result.mode, result.status).inc()
-    TOKENS.labels("original").inc(tokens.original)
-    TOKENS.labels("prompt").inc(tokens.prompt + tokens.follow_up)
-    TOKENS.labels("saved").inc(max(0, tokens.original - tokens.prompt - tokens.follow_up))
+    request_of(result.mode, result.status).inc()
+    tokens_of("original").inc(tokens.original)
+    tokens_of("prompt").inc(tokens.prompt + tokens.follow_up)
+    tokens_of("saved").inc(max(0, tokens.original - tokens.prompt - tokens.follow_up))
 
 
 class Health(Protocol):

@@ -25,7 +25,3 @@ class Recent(Generic[K]):
         self._keys.move_to_end(key)
         if len(self._keys) > self._most:
             self._keys.popitem(last=False)
-
-    def discard(self, key: K) -> None:
-        """Forgets `key`."""
-        self._keys.pop(key, None)

@@ -70,7 +70,7 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
 
 
 def _intake(settings: Settings, health: Health) -> faust.App:
-    app = make_app(settings, "intake", buffer=settings.raw_batch, web=True)
+    app = make_app(settings, "intake", buffer=settings.raw_batch, web=True, linger=0.005)
     send = health.sending(sender(app, settings))
     mount(app, settings, send)
     process = health.watched("intake", Intake(settings).process)
@@ -95,7 +95,7 @@ def _store(settings: Settings, health: Health) -> faust.App:
         settings.pool_size,
         settings.pool_stores,
         metrics.POOL_RESPAWNS.inc,
-        on_spent=lambda call, seconds: metrics.POOL_CPU.labels(call).inc(seconds),
+        on_spent=lambda call, seconds: metrics.pool_cpu(call).inc(seconds),
         claims=settings.claim_url,
         redaction=settings.redaction,
         memory=settings.pool_memory,

@@ -23,6 +23,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import httpx
+import orjson
 
 from hyve.errors import ModelError
 from hyve.reply import ModelReply
@@ -83,11 +84,22 @@ class ChatModel:
         self._pause = pause
         self._max_tokens = max_tokens
         self._native_tools = True
-        self._client: httpx.AsyncClient | None = None
+        port = self.url.port or (443 if self.url.scheme == "https" else 80)
+        self._who = f"{model} at {self.url.netloc.decode('ascii').removesuffix(f':{port}')}:{port}"
+        self._headers = httpx.Headers(
+            {
+                "accept": "application/json",
+                "accept-encoding": "gzip, deflate",
+                "content-type": "application/json",
+                "user-agent": "hyve",
+                **self._dialect.headers(key),
+            }
+        )
+        self._transport: httpx.AsyncHTTPTransport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
-        return f"ChatModel({self.name!r} at {self.url.host})"
+        return f"ChatModel({self._who})"
 
     async def __aenter__(self) -> ChatModel:
         return self
@@ -97,9 +109,9 @@ class ChatModel:
 
     async def aclose(self) -> None:
         """Close the connections; the next `complete` opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply:
         """The model's next message. ModelError for every failure, within `timeout` seconds."""
@@ -112,8 +124,7 @@ class ChatModel:
 
     def _timed_out(self) -> ModelError:
         return ModelError(
-            f"{self.name} at {self.url.host} did not answer within {self._timeout:g} s; "
-            "raise HYVE_LLM_TIMEOUT or use a faster model",
+            f"{self._who} did not answer within {self._timeout:g} s; raise HYVE_LLM_TIMEOUT or use a faster model",
             "timeout",
         )
 
@@ -153,38 +164,38 @@ class ChatModel:
             value = json.loads(content.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             start = content[:60].decode("utf-8", "replace")
-            raise ModelError(f"the reply is not JSON; it starts with {start!r}", "reply") from None
-        return self._dialect.reply(value if isinstance(value, dict) else {})
+            raise ModelError(f"the reply of {self._who} is not JSON; it starts with {start!r}", "reply") from None
+        try:
+            return self._dialect.reply(value if isinstance(value, dict) else {})
+        except ModelError as error:
+            raise ModelError(f"{self._who}: {error}", error.kind) from None
 
-    def _connections(self) -> httpx.AsyncClient:
+    def _connections(self) -> httpx.AsyncHTTPTransport:
+        """httpx without its client: redirects, cookies, authentication and the environment are not wanted, and looking
+        after them took a third of the time of a call."""
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
+        if self._transport is None or self._loop is not loop:
             # Connections belong to the event loop that opened them.
-            self._client = httpx.AsyncClient(
-                headers={"accept": "application/json", "user-agent": "hyve", **self._dialect.headers(self._key)},
-                timeout=httpx.Timeout(self._timeout, connect=min(10.0, self._timeout)),
+            self._transport = httpx.AsyncHTTPTransport(
                 # How many calls are in flight is `workers.route`'s to say; httpx would hold back all but a hundred.
                 # Few may idle: its pool counts all connections anew for each idle one.
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-                follow_redirects=False,
                 trust_env=False,
             )
             self._loop = loop
-        return self._client
+        return self._transport
 
     async def _post(self, body: Mapping[str, Any]) -> bytes:
         """The body of a 200; _TryAgain, _ToolsRejected or ModelError for everything else."""
-        host = self.url.host
-        raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        request = self._connections().build_request(
-            "POST", self.url, content=raw, headers={"content-type": "application/json"}
-        )
+        # Reads and writes need no limits of their own: `complete` has one for all of a call.
+        limits = {"timeout": {"connect": min(10.0, self._timeout)}}
+        request = httpx.Request("POST", self.url, headers=self._headers, content=_encoded(body), extensions=limits)
         status = 0
         try:
-            response = await self._connections().send(request, stream=True)
+            response = await self._connections().handle_async_request(request)
             try:
                 status = response.status_code
-                content = await _read(response, MAX_BODY if status == 200 else 65_536)
+                content = await self._read(response, MAX_BODY if status == 200 else 65_536)
             finally:
                 await response.aclose()
         except httpx.TimeoutException:
@@ -192,10 +203,10 @@ class ChatModel:
         except httpx.HTTPError as error:
             # `from None`: the exception holds the request, and with it the key.
             if status:
-                raise ModelError(f"the reply of {host} was cut off ({type(error).__name__})", "reply") from None
+                raise ModelError(f"the reply of {self._who} was cut off ({type(error).__name__})", "reply") from None
             raise _TryAgain(
                 ModelError(
-                    f"{host} can't be reached ({self._clean(str(error)) or type(error).__name__}); "
+                    f"{self._who} can't be reached ({self._clean(str(error)) or type(error).__name__}); "
                     f"check {self._settings}_BASE_URL",
                     "connection",
                 )
@@ -204,30 +215,40 @@ class ChatModel:
             return content
         raise self._failure(status, response.headers, content)
 
+    async def _read(self, response: httpx.Response, limit: int) -> bytes:
+        content = bytearray()
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > limit:
+                if response.status_code != 200:
+                    return bytes(content[:limit])
+                raise ModelError(f"the reply of {self._who} is longer than {limit} bytes", "reply")
+        return bytes(content)
+
     def _failure(self, status: int, headers: httpx.Headers, content: bytes) -> Exception:
         """What a status other than 200 means."""
-        host = self.url.host
+        who = self._who
         said = self._clean(_message(content))
         detail = f": {said}" if said else ""
         if status in (401, 403):
             name = f"{self._settings}_API_KEY"
             what = f"rejected {name}" if self._key else f"wants a key and {name} is not set"
-            return ModelError(f"{host} {what} (status {status}); set a key that it accepts{detail}", "auth")
+            return ModelError(f"{who} {what} (status {status}); set a key that it accepts{detail}", "auth")
         if status in _AGAIN or status >= 500:
             kind: Literal["rate", "timeout", "server"] = (
                 "rate" if status == 429 else "timeout" if status == 408 else "server"
             )
-            text = f"{host} has no capacity (status 429)" if status == 429 else f"{host} failed (status {status})"
+            text = f"{who} has no capacity (status 429)" if status == 429 else f"{who} failed (status {status})"
             wait = _retry_after(headers)
             failure = ModelError(f"{text}{detail}", kind, wait)
             return failure if "insufficient_quota" in said else _TryAgain(failure)
         if 300 <= status < 400:
             return ModelError(
-                f"{host} redirects (status {status}); set {self._settings}_BASE_URL to the final address", "request"
+                f"{who} redirects (status {status}); set {self._settings}_BASE_URL to the final address", "request"
             )
         failure = ModelError(
-            f"{host} rejected the request (status {status}); check {self._settings}_BASE_URL and "
-            f"{self._settings}_MODEL ({self.name}){detail}",
+            f"{who} rejected the request (status {status}); check {self._settings}_BASE_URL and "
+            f"{self._settings}_MODEL{detail}",
             "request",
         )
         if status in (400, 404, 422, 501) and re.search(r"\btools?\b|tool_choice|function.?call", said, re.I):
@@ -277,15 +298,11 @@ def endpoint(base_url: str, path: str = OpenAI.path, settings: str = "HYVE_LLM")
     return url.copy_with(path=given, fragment=None)
 
 
-async def _read(response: httpx.Response, limit: int) -> bytes:
-    content = bytearray()
-    async for chunk in response.aiter_bytes():
-        content += chunk
-        if len(content) > limit:
-            if response.status_code != 200:
-                return bytes(content[:limit])
-            raise ModelError(f"the reply is longer than {limit} bytes", "reply")
-    return bytes(content)
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # half surrogates, integers of more than 64 bits
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _retry_after(headers: httpx.Headers) -> float | None:

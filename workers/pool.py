@@ -32,7 +32,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, cast
 
 from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
@@ -67,32 +67,19 @@ class _Slot:
         self.held = 0
         self._settings = cap, claims, memory, redaction
         self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._link: _Link | None = None
         self._end: Callable[[], Any] = lambda: None
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
         """One try. Raises `_Died` where the child died, `TimeoutError` where it overran."""
-        writer = self._writer
-        if writer is None:
-            writer = await self._start()
-        elif self._reading is None or self._reading.done():
+        link = self._link or await self._start()
+        if link.lost:
             raise _Died
         number = next(self._numbers)
         async with asyncio.timeout(limit):
-            answer = self._answer(number)
-            try:
-                writer.write(packed(number, function, arguments))
-                return await answer
-            finally:
-                self._waiting.pop(number, None)
+            return await link.ask(number, packed(number, function, arguments))
 
-    def _answer(self, number: int) -> asyncio.Future[Any]:
-        self._waiting[number] = answer = asyncio.get_running_loop().create_future()
-        return answer
-
-    async def _start(self) -> asyncio.StreamWriter:
+    async def _start(self) -> _Link:
         """Starts the child and waits until it has imported what it needs."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -102,44 +89,65 @@ class _Slot:
             process.start()
         # Also where nobody closes the pool: children ignore the SIGTERM that `multiprocessing` would end them by.
         self._end = weakref.finalize(self, _kill, process)
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_BUFFER)
-        self._waiting = {}
-        ready = self._answer(0)
-        self._reading = asyncio.create_task(_read(reader, self._waiting))
-        self._writer = writer
+        _, self._link = await asyncio.get_running_loop().create_connection(_Link, sock=ours)
         try:
-            await ready
+            await self._link.ask(0, b"")
         except BaseException:
             self.close()
             raise
         self.pid = process.pid
-        return writer
+        return self._link
 
     def close(self) -> None:
         """Ends the child at once; the next call starts another."""
-        writer, self._writer, self.pid, self.held = self._writer, None, None, 0
+        link, self._link, self.pid, self.held = self._link, None, None, 0
         self._end()
-        if writer is not None:
+        if link is not None:
             with contextlib.suppress(RuntimeError):  # its loop may have ended
-                writer.close()
+                link.close()
 
 
-_BUFFER = 1 << 20
+class _Link(asyncio.Protocol):
+    """Our end of a child's socket: calls go out, answers are handed to who waits for them by their number. No stream of
+    asyncio's, which wakes a task twice for each answer."""
 
+    def __init__(self) -> None:
+        self.lost = False
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._came = bytearray()
+        self._transport: asyncio.Transport | None = None
 
-async def _read(reader: asyncio.StreamReader, waiting: dict[int, asyncio.Future[Any]]) -> None:
-    """Hands out a child's answers until it ends."""
-    try:
-        while True:
-            size = int.from_bytes(await reader.readexactly(HEAD), "big")
-            number, value = pickle.loads(await reader.readexactly(size))
-            answer = waiting.get(number)
+    async def ask(self, number: int, call: bytes) -> Any:
+        """The answer of this number. Raises `_Died` where the child ends before."""
+        if self.lost or self._transport is None:
+            raise _Died
+        self._waiting[number] = answer = asyncio.get_running_loop().create_future()
+        try:
+            self._transport.write(call)
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        came = self._came
+        came += data
+        while len(came) >= HEAD and len(came) >= (end := HEAD + int.from_bytes(came[:HEAD], "big")):
+            number, value = pickle.loads(bytes(came[HEAD:end]))
+            del came[:end]
+            answer = self._waiting.get(number)
             if answer is not None and not answer.done():
                 answer.set_result(value)
-    except (OSError, asyncio.IncompleteReadError):
-        pass
-    finally:
-        for answer in waiting.values():
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost = True
+        for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(_Died())
 

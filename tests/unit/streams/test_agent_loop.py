@@ -378,12 +378,24 @@ class Polled(commits.Consumer):
     def __init__(self, waiting: int) -> None:
         self._last = frozenset({"hyve.requests"})
         self._thread = self
+        self.thread_loop = asyncio.get_running_loop()
+        self._max_poll_records = 16
         queues = {"hyve.requests": waiting, "hyve.queries": 32}
         names = {name: [SimpleNamespace(queue=Queue(size))] for name, size in queues.items()}
         self.app = SimpleNamespace(topics=SimpleNamespace(_topic_name_index=names))
         self.asked: list[tuple[set[TP], float]] = []
 
-    async def getmany(self, active: set[TP], timeout: float) -> dict[TP, Any]:  # noqa: ASYNC109 - Faust's signature
+    def _ensure_consumer(self) -> Any:
+        return self
+
+    async def _fetch_records(
+        self,
+        _: Any,
+        active: set[TP],
+        timeout: float,  # noqa: ASYNC109 - Faust's signature
+        max_records: int,
+    ) -> dict[TP, Any]:
+        assert max_records == 16
         self.asked.append((active, timeout))
         return {}
 
@@ -409,6 +421,65 @@ async def test_requests_are_not_read_on_while_many_wait_but_queries_are(waiting:
     assert first == (requests | queries if read else queries)
     assert seconds == (1.0 if read else commits.LOOK)
     assert alone == (requests, 1.0)
+
+
+class Handing(commits.Consumer):
+    """A consumer whose records go to one queue of two places."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[int] = asyncio.Queue(2)
+        names = {RAW.topic: [SimpleNamespace(queue=self.queue)]}
+        topics = SimpleNamespace(_topic_name_index=names, acks_enabled_for=lambda topic: True)
+        self.flows = True
+        self.app = SimpleNamespace(topics=topics, flow_control=SimpleNamespace(is_active=lambda: self.flows))
+        self._read_offset = defaultdict(lambda: None)
+        self._committed_offset = defaultdict(lambda: None)
+        self._gap = defaultdict(IntervalTree)
+        self.flow_active, self.suspend_flow = True, asyncio.Event()
+        self.raced = 0
+
+    async def callback(self, message: Any) -> None:
+        await self.queue.put(message.offset)
+
+    async def wait_first(self, *given: Any, **_: Any) -> Any:
+        self.raced += 1
+        tasks = [asyncio.ensure_future(it) for it in given]
+        _, left = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+
+    async def hand_on(self, *offsets: int) -> list[int]:
+        for offset in offsets:
+            await self._hand_on(RAW, SimpleNamespace(topic=RAW.topic, offset=offset))
+        return [self.queue.get_nowait() for _ in range(self.queue.qsize())]
+
+
+async def test_a_record_that_came_before_is_left_out_and_what_is_missing_is_noted_as_a_hole() -> None:
+    consumer = Handing()
+    assert await consumer.hand_on(5, 6) == [5, 6]
+    assert await consumer.hand_on(4, 10) == [10]
+    assert [(hole.begin, hole.end) for hole in consumer._gap[RAW]] == [(7, 11)]
+    assert consumer.raced == 0
+
+
+async def test_what_waits_for_a_full_queue_goes_on_when_partitions_move() -> None:
+    """Else a rebalance would wait for an agent that waits for the rebalance."""
+    consumer = Handing()
+    handing = asyncio.create_task(consumer.hand_on(1, 2, 3))
+    await until(lambda: consumer.raced == 1)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not handing.done()
+    consumer.suspend_flow.set()
+    assert await asyncio.wait_for(handing, 10) == [1, 2]
+
+
+@pytest.mark.parametrize("what", ["flow_active", "flows"])
+async def test_nothing_is_handed_on_while_partitions_move_but_in_that_race(what: str) -> None:
+    consumer = Handing()
+    setattr(consumer, what, False)
+    await consumer.hand_on(1)
+    assert consumer.raced == 1
 
 
 async def test_the_application_has_that_consumer() -> None:

@@ -15,11 +15,3 @@ def test_the_newest_distinct_keys_are_held(keys: list[int], most: int) -> None:
         recent.add(key)
     newest = list(dict.fromkeys(reversed(keys)))[:most]
     assert [key for key in range(10) if key in recent] == sorted(newest)
-
-
-def test_a_key_that_is_discarded_is_forgotten() -> None:
-    recent = Recent[str](2)
-    recent.add("a")
-    recent.discard("a")
-    recent.discard("b")
-    assert "a" not in recent

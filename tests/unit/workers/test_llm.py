@@ -211,8 +211,9 @@ async def test_nobody_listening_is_a_connection_error_that_names_the_setting() -
     with ScriptedLLM([]) as s:
         url = s.url
     async with ChatModel(url, "m-1", KEY, timeout=5, retries=1, pause=0.01) as client:
-        with pytest.raises(ModelError, match=r"127\.0\.0\.1 can't be reached.*HYVE_LLM_BASE_URL") as caught:
+        with pytest.raises(ModelError, match=r"HYVE_LLM_BASE_URL") as caught:
             await client.complete(MESSAGES, ())
+    assert str(caught.value).startswith(f"m-1 at {url[len('http://') : -len('/v1')]} can't be reached")
     assert caught.value.kind == "connection"
 
 
@@ -284,7 +285,8 @@ async def test_any_other_rejection_is_told_with_its_words() -> None:
     with ScriptedLLM([{"status": 404, "body": {"error": {"message": "no model\nof that name"}}}, OK]) as s:
         error = await failure(s, retries=3)
     assert error.kind == "request"
-    assert str(error).endswith("check HYVE_LLM_BASE_URL and HYVE_LLM_MODEL (m-1): no model of that name")
+    assert str(error).startswith(f"m-1 at {s.host[len('http://') :]} rejected the request (status 404)")
+    assert str(error).endswith("check HYVE_LLM_BASE_URL and HYVE_LLM_MODEL: no model of that name")
     assert len(s.requests) == 1
 
 
@@ -311,7 +313,7 @@ async def test_the_key_is_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture
     with ScriptedLLM([OK]) as s:
         client = model(s)
         await client.complete(MESSAGES, ())
-        assert repr(client) == "ChatModel('m-1' at 127.0.0.1)"
+        assert repr(client) == f"ChatModel(m-1 at {s.host[len('http://') :]})"
         assert KEY not in repr(client) + str(client) + caplog.text
         await client.aclose()
 
@@ -330,6 +332,20 @@ async def test_the_key_is_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture
 )
 def test_base_urls_in_every_spelling(base: str, url: str) -> None:
     assert endpoint(base) == httpx.URL(url)
+
+
+@pytest.mark.parametrize(
+    ("base", "place"),
+    [
+        ("https://h/v1", "h:443"),
+        ("http://h", "h:80"),
+        ("https://h:8443/v1", "h:8443"),
+        ("http://[::1]:8000/v1", "[::1]:8000"),
+        ("http://[::1]", "[::1]:80"),
+    ],
+)
+def test_a_server_is_named_with_its_port_and_model(base: str, place: str) -> None:
+    assert repr(ChatModel(base, "m-1")) == f"ChatModel(m-1 at {place})"
 
 
 @pytest.mark.parametrize(
