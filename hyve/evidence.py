@@ -22,6 +22,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from hyve import functions, guard
@@ -55,8 +56,10 @@ class Resolver:
     of it supports no root cause, `skipped` how many were not looked at: past the eighth of a claim, or the fortieth of
     the answer."""
 
-    def __init__(self, store: Datastore) -> None:
+    def __init__(self, store: Datastore, statements: Iterable[str] = ()) -> None:
+        """`statements`: those that will be asked for."""
         self._store = store
+        guard.parse_ahead(spelled(store, statement) for statement in islice(statements, _ALL))
         self._tables = {table.name.lower(): table.name for table in store.catalog.tables}
         self._columns = {
             table.name.lower(): [column.name for column in table.columns] for table in store.catalog.tables

@@ -18,7 +18,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_uppercase
@@ -44,21 +45,10 @@ _MODIFIERS = frozenset(
     | {"ASCENDING", "DESCENDING", "ORDER_DEFAULT"}
 )
 _NODES = _QUERIES | _REFERENCES | _MODIFIERS
-_EXPRESSIONS = frozenset(
-    {
-        "COLUMN_REF",
-        "STAR",
-        "CONSTANT",
-        "FUNCTION",
-        "COMPARISON",
-        "CAST",
-        "TYPE",
-        "CASE",
-        "BETWEEN",
-        "OPERATOR",
-    }
-    | {"SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION"}
-)
+_EXPRESSIONS = frozenset({
+    "COLUMN_REF", "STAR", "CONSTANT", "FUNCTION", "COMPARISON", "CAST", "TYPE", "CASE", "BETWEEN", "OPERATOR",
+    "SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION",
+})  # fmt: skip
 _FRAME = 1_000
 _TOO_DEEP = "the statement is nested too deeply; write a simpler one"
 _SCHEMAS = frozenset({"main", "system", "memory", "temp", "pg_catalog", "information_schema"})
@@ -137,7 +127,8 @@ def _parser() -> duckdb.DuckDBPyConnection:
         connection = None
     if connection is None:
         connection = duckdb.connect(
-            ":memory:", config={"enable_external_access": "false", "threads": 1, "memory_limit": "256MB"}
+            ":memory:",
+            config={"enable_external_access": "false", "threads": 1, "async_threads": 0, "memory_limit": "256MB"},
         )
         connection.execute("SET enable_optimizer = false")  # it takes a third of the time, and there is nothing to do
         connection.execute("SET lock_configuration = true")
@@ -150,16 +141,37 @@ def tree(sql: str) -> dict[str, Any]:
     return _tree(_text(sql))
 
 
-@lru_cache(maxsize=4)
-def _serialized(text: str) -> str:
-    """DuckDB's tree of `text` as JSON. Evidence asks for the tree of a statement that is guarded next."""
-    row = _parser().execute(f"SELECT json_serialize_sql({literal(text)})").fetchone()
-    return str(row[0]) if row else "{}"
+_trees: dict[str, str] = {}
+"""DuckDB's trees of the last statements, as JSON: evidence asks for the tree of a statement that is guarded next."""
+
+_KEPT = 40
+
+
+def parse_ahead(statements: Iterable[str]) -> None:
+    """Has DuckDB parse several statements together, which are then read: to ask it takes longer than to parse one."""
+    texts: dict[str, None] = {}
+    for statement in statements:
+        with suppress(SqlRefused):
+            texts[_text(statement)] = None
+    missing = [text for text in texts if text not in _trees]
+    if missing:
+        with suppress(duckdb.Error, MemoryError):  # of one of them: then each is parsed on its own
+            _serialize(missing)
+
+
+def _serialize(texts: Sequence[str]) -> tuple[str, ...]:
+    asked = ", ".join(f"json_serialize_sql({literal(text)})" for text in texts)
+    found: tuple[str, ...]
+    (found,) = _parser().execute(f"SELECT {asked}").fetchall()
+    _trees.update(zip(texts, found, strict=True))
+    for text in list(_trees)[:-_KEPT]:
+        _trees.pop(text, None)
+    return found
 
 
 def _tree(text: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(_serialized(text))
+        parsed = json.loads(_trees.get(text) or _serialize([text])[0])
     except RecursionError:
         raise SqlRefused(_TOO_DEEP) from None
     except (duckdb.Error, ValueError) as error:

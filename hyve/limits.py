@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import duckdb
@@ -66,57 +67,66 @@ class _Watchdog:
     """One thread that interrupts every statement past its limits; started when first needed, anew after a fork."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
         self._watched: list[Watched] = []
         self._thread: threading.Thread | None = None
-        self._asleep = False
 
     @contextmanager
     def watch(self, connection: duckdb.DuckDBPyConnection, limits: Limits) -> Iterator[Watched]:
         resident, data = memory()
         watched = Watched(connection, time.monotonic() + limits.seconds, resident + limits.memory, resident, data)
-        with self._condition:
+        with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._watch, name="sql-limits", daemon=True)
                 self._thread.start()
             self._watched.append(watched)
-            if self._asleep:
-                self._condition.notify()
+            self._wake.set()
         try:
             yield watched
         finally:
             # Under the lock: past this point no interrupt can hit the connection's next statement.
-            with self._condition:
+            with self._lock:
                 self._watched.remove(watched)
             if watched.most > watched.first + _LEFT:
                 trim()
 
     def _watch(self) -> None:
         vain = 0
-        with self._condition:
-            while True:
-                vain = 0 if self._watched else vain + 1
-                self._asleep = vain > _AWAKE
-                self._condition.wait(None if self._asleep else _POLL)
-                now, resident = time.monotonic(), memory()[0] if self._watched else 0
-                for watched in self._watched:
-                    watched.most = max(watched.most, resident)
-                    if not watched.why and now >= watched.deadline:
-                        watched.why = "time"
-                    if not watched.why and resident > watched.ceiling:
-                        watched.why = "memory"
-                    if watched.why:
-                        # Again and again: an interrupt between two phases of a statement is lost.
-                        watched.connection.interrupt()
+        while True:
+            with suppress(MemoryError, RuntimeError):  # whoever is at the cap must still be stopped
+                if vain > _AWAKE:
+                    self._wake.wait()
+                time.sleep(_POLL)
+                with self._lock:
+                    vain = 0 if self._watched else vain + 1
+                    if not vain:
+                        self._look()
+                    elif vain > _AWAKE:
+                        self._wake.clear()
+
+    def _look(self) -> None:
+        now, resident = time.monotonic(), memory()[0]
+        for watched in self._watched:
+            watched.most = max(watched.most, resident)
+            if not watched.why and now >= watched.deadline:
+                watched.why = "time"
+            if not watched.why and resident > watched.ceiling:
+                watched.why = "memory"
+            if watched.why:
+                # Again and again: an interrupt between two phases of a statement is lost.
+                watched.connection.interrupt()
 
 
 _watchdog = _Watchdog()
 
 
 def _after_fork() -> None:
-    """A forked child has no such thread, and may have copied its lock in the locked state."""
+    """A forked child has no such thread, may have copied its lock in the locked state, and would read its parent's
+    memory."""
     global _watchdog
     _watchdog = _Watchdog()
+    _statm.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -181,12 +191,17 @@ def memory() -> tuple[int, int]:
     if resource is None:
         return 0, 0
     try:
-        with open("/proc/self/statm", "rb", buffering=0) as file:
-            pages = file.read().split()
-        size = resource.getpagesize()
+        pages, size = os.pread(_statm(), 256, 0).split(), resource.getpagesize()
         return int(pages[1]) * size, int(pages[5]) * size
-    except (OSError, ValueError, IndexError, MemoryError):  # at its cap a process can't even open a file
+    except (OSError, ValueError, IndexError, MemoryError):
         return 0, 0
+
+
+@cache
+def _statm() -> int:
+    """Linux's account of this process's pages; it stays open, because to open it takes twenty times as long as to
+    read it, and a process at its cap can't."""
+    return os.open("/proc/self/statm", os.O_RDONLY)
 
 
 def trim() -> None:

@@ -309,7 +309,8 @@ def _filled(store: Datastore, decision: Template) -> Diagnosis:
 
 
 def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["diagnosis", "answer"]) -> Diagnosis:
-    resolver = evidences.Resolver(store)
+    items = (*found.root_causes, *found.claims)
+    resolver = evidences.Resolver(store, (statement for item in items for statement in item.evidence))
     causes: list[RootCause] = []
     claims: list[Claim] = []
     unsupported: list[Claim] = []

@@ -36,6 +36,7 @@ from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
 from hyve.errors import InputError, SqlError
+from hyve.functions import arm
 from hyve.gather import LINES, Root, gather
 from hyve.guard import Checked, short
 from hyve.naming import column_name, dotted, free_name, identifier, quote
@@ -176,7 +177,7 @@ class Datastore:
         at_once = size > _COMPRESSED or not all(_plain(root.data) for root in roots)
         self._own = at_once or size > _LARGE
         if at_once:
-            self._database = self._opened()
+            self._open()
         self.catalog = Catalog(tuple(table for root in roots for table in self._create(root, taken)))
         if self._database is not None:
             self._database.execute(f"SET threads = {threads}")
@@ -217,7 +218,8 @@ class Datastore:
             raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
         try:
             if self._database is None:
-                self._database = self._opened()
+                limit = self._memory_limit
+                self._database = sql.open_database(limit, 1) if self._own else sql.borrow(limit)
             for name in tables:
                 if name in self._waiting:
                     self._fill(self._database, name, *self._waiting.pop(name))
@@ -226,16 +228,12 @@ class Datastore:
             raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
         return self._database
 
-    def _opened(self) -> duckdb.DuckDBPyConnection:
-        """An empty database; it loads large stores with one thread."""
-        return sql.open_database(self._memory_limit, 1) if self._own else sql.borrow(self._memory_limit)
-
     def query(self, statement: str, limits: sql.Limits | None = None, copies: Sequence[Copy] = ()) -> sql.QueryResult:
         """Runs one read-only SELECT over this store's tables, or `copies` in their place. Raises SqlError, SqlRefused
         or SqlLimit."""
         database = self._open()
         if self._own and not self._locked:
-            sql.arm(database)
+            arm(database)
             sql.lock(database)
             self._locked = True
         replaced = {copy.of for copy in copies}
@@ -246,16 +244,10 @@ class Datastore:
     def _ready(self, checked: Checked) -> bool:
         """Loads what a statement reads; whether its rows are probably few, and have neither times nor lists."""
         self._open(*checked.tables)
+        read = (table for table in self.catalog.tables if table.name in checked.tables)
+        others = (column.name.lower() for table in read for column in table.columns if column.type not in _PLAIN)
         text = checked.text.lower()
-        return not self._own and not (
-            _STAR.search(text)
-            or any(
-                column.type not in _PLAIN and column.name.lower() in text
-                for table in self.catalog.tables
-                if table.name in checked.tables
-                for column in table.columns
-            )
-        )
+        return not (self._own or _STAR.search(text) or any(name in text for name in others))
 
     @contextmanager
     def _copied(self, copies: Sequence[Copy]) -> Iterator[None]:
@@ -266,7 +258,7 @@ class Datastore:
                 made.append(self._copy(self._open(copy.of), copy))
             yield
         finally:
-            for name in made:
+            for name in made if self._database is not None else ():
                 self._open().execute(f"DROP TABLE {name}")
                 self._made.remove(name)
 
