@@ -24,7 +24,7 @@ def rows(batch: Any, decoders: Mapping[int, Callable[[Any], Any]]) -> Iterator[t
         values = _values(column)
         if i in decoders:
             decode = decoders[i]
-            values = [None if value is None else _plain(decode(value)) for value in values]
+            values = [None if value is None else plain(decode(value)) for value in values]
         columns.append(values)
     if not columns:
         return iter([()] * batch.num_rows)
@@ -76,7 +76,7 @@ def _values(array: Any) -> list[Any]:
         return [flat[a - base : b - base] if ok else None for ok, a, b in zip(valid, starts, starts[1:], strict=False)]
     if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind):
         return list(array.to_pylist())
-    return [_plain(value) for value in array.to_pylist()]
+    return [plain(value) for value in array.to_pylist()]
 
 
 def _integers(array: Any, kind: Any) -> list[int | None]:
@@ -87,7 +87,8 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value of Python's as JSON can carry it."""
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -98,9 +99,9 @@ def _plain(value: Any) -> Any:
         number = float(value)
         return number if Decimal(repr(number)) == value else str(value)
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {_key(key): _plain(item) for key, item in value.items()}
+        return {_key(key): plain(item) for key, item in value.items()}
     if value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, bytes):

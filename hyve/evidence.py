@@ -20,17 +20,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from hyve import functions, guard
 from hyve.diagnosis import Evidence
 from hyve.errors import SqlError
 from hyve.masked import spelled
+from hyve.naming import literal, quote
 from hyve.provenance import depends, given, nodes
 from hyve.sql import Limits, QueryResult
-from hyve.store import Datastore, quote
+from hyve.store import Datastore
 
 LIMITS = Limits(rows=20, bytes=64 << 10, seconds=2.0)
 """Bounds of one statement."""
@@ -54,8 +56,10 @@ class Resolver:
     of it supports no root cause, `skipped` how many were not looked at: past the eighth of a claim, or the fortieth of
     the answer."""
 
-    def __init__(self, store: Datastore) -> None:
+    def __init__(self, store: Datastore, statements: Iterable[str] = ()) -> None:
+        """`statements`: those that will be asked for."""
         self._store = store
+        guard.parse_ahead(spelled(store, statement) for statement in islice(statements, _ALL))
         self._tables = {table.name.lower(): table.name for table in store.catalog.tables}
         self._columns = {
             table.name.lower(): [column.name for column in table.columns] for table in store.catalog.tables
@@ -146,9 +150,10 @@ class Resolver:
     def _tree(self, statement: str) -> dict[str, Any]:
         """The tree of a statement that reads values of the tables."""
         tree = guard.tree(spelled(self._store, statement))
-        if not any(name in self._tables for name in _tables(tree)):
+        found = list(nodes(tree))
+        if self._tables.keys().isdisjoint(_tables(found)):
             raise SqlError("it reads none of the tables")
-        if any(node.get("type") == "SHOW_REF" for node in nodes(tree)):
+        if any(node.get("type") == "SHOW_REF" for node in found):
             raise SqlError("it tells of columns, not of values")
         return tree
 
@@ -214,18 +219,14 @@ def _words(entity: str) -> list[str]:
 def _pattern(word: str) -> str:
     """A condition that `words` hold `word`; a short one must stand alone."""
     if len(word) > 3:
-        return f"contains(words, lower({_literal(word)}))"  # it may be a placeholder of something else
-    return f"regexp_matches(words, {_literal(rf'(^|[^a-z0-9]){re.escape(word)}([^a-z0-9]|$)')})"
+        return f"contains(words, lower({literal(word)}))"  # it may be a placeholder of something else
+    return f"regexp_matches(words, {literal(rf'(^|[^a-z0-9]){re.escape(word)}([^a-z0-9]|$)')})"
 
 
 def _written(word: str) -> str:
     """The same as a regular expression over text in lower case."""
     spelled = re.escape(word)
     return spelled if len(word) > 3 else rf"(?<![a-z0-9]){spelled}(?![a-z0-9])"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _denies(evidence: Evidence) -> bool:
@@ -245,9 +246,9 @@ def _empty(result: QueryResult) -> bool:
     return result.total_rows == len(result.rows) and _nulls(result)
 
 
-def _tables(tree: dict[str, Any]) -> Iterator[str]:
-    """Names that the tree reads, of tables or CTEs, those that operators are given too; in lower case."""
-    for node in nodes(tree):
+def _tables(found: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Names that the nodes of a tree read, of tables or CTEs, those that operators are given too; in lower case."""
+    for node in found:
         if node.get("type") == "BASE_TABLE":
             yield str(node.get("table_name", "")).lower()
         elif node.get("type") == "TABLE_FUNCTION":

@@ -18,9 +18,11 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import Any
 
 import duckdb
@@ -29,6 +31,7 @@ from sqlglot import exp
 
 from hyve import functions, operators, pivots
 from hyve.errors import SqlRefused
+from hyve.naming import literal
 
 MAX_SQL = 32_768
 """Characters of the longest statement that is looked at."""
@@ -42,44 +45,55 @@ _MODIFIERS = frozenset(
     | {"ASCENDING", "DESCENDING", "ORDER_DEFAULT"}
 )
 _NODES = _QUERIES | _REFERENCES | _MODIFIERS
-_EXPRESSIONS = frozenset(
-    {
-        "COLUMN_REF",
-        "STAR",
-        "CONSTANT",
-        "FUNCTION",
-        "COMPARISON",
-        "CAST",
-        "TYPE",
-        "CASE",
-        "BETWEEN",
-        "OPERATOR",
-    }
-    | {"SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION"}
-)
+_EXPRESSIONS = frozenset({
+    "COLUMN_REF", "STAR", "CONSTANT", "FUNCTION", "COMPARISON", "CAST", "TYPE", "CASE", "BETWEEN", "OPERATOR",
+    "SUBQUERY", "WINDOW", "LAMBDA", "LAMBDA_REF", "POSITIONAL_REFERENCE", "COLLATE", "CONJUNCTION",
+})  # fmt: skip
 _FRAME = 1_000
 _TOO_DEEP = "the statement is nested too deeply; write a simpler one"
 _SCHEMAS = frozenset({"main", "system", "memory", "temp", "pg_catalog", "information_schema"})
 _WIDE = re.compile(r"\d{4}|\*|\{[^{}]*\{")
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A statement that may run: its text, and which of the tables that it may read it names."""
+
+    text: str
+    tables: tuple[str, ...]
+
+
 def guard(sql: str, tables: Collection[str]) -> str:
+    """The text of `check`."""
+    return check(sql, tables).text
+
+
+def check(sql: str, tables: Collection[str]) -> Checked:
     """The statement to run: `sql` without its last semicolon, operator names quoted. Else SqlRefused.
 
     `tables` are the names that may be read; they are compared without case, as DuckDB does. A PIVOT without a list of
     values comes back as it is: `hyve.sql.run` fills the values in and guards the outcome again.
     """
-    text = _text(sql)
-    allowed = {_fold(name) for name in tables}
-    parsed = _tree(text)
-    bare = _Walk(allowed, sorted(tables)).check(parsed)
-    _second_opinion(text, allowed)
-    return text if is_dynamic_pivot(text) else _quote_arguments(text, bare)
+    return _checked(_text(sql), tuple(sorted(tables)))
+
+
+@lru_cache(maxsize=16)
+def _checked(text: str, tables: tuple[str, ...]) -> Checked:
+    """A statement is often asked for rows first and named as evidence then."""
+    names = {_fold(name): name for name in tables}
+    walk = _Walk(names)
+    walk.check(_tree(text))
+    _second_opinion(text, names)
+    runs = text if is_dynamic_pivot(text) else _quote_arguments(text, walk.arguments)
+    return Checked(runs, tuple(names[name] for name in sorted(walk.read)))
 
 
 def _fold(name: str) -> str:
     # DuckDB folds ASCII letters only; str.lower would also fold the Kelvin sign to k.
-    return re.sub(r"[A-Z]", lambda match: match.group().lower(), name)
+    return name.translate(_LOWER)
+
+
+_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
 
 
 def _text(sql: str) -> str:
@@ -113,8 +127,10 @@ def _parser() -> duckdb.DuckDBPyConnection:
         connection = None
     if connection is None:
         connection = duckdb.connect(
-            ":memory:", config={"enable_external_access": "false", "threads": 1, "memory_limit": "256MB"}
+            ":memory:",
+            config={"enable_external_access": "false", "threads": 1, "async_threads": 0, "memory_limit": "256MB"},
         )
+        connection.execute("SET enable_optimizer = false")  # it takes a third of the time, and there is nothing to do
         connection.execute("SET lock_configuration = true")
         _local.parser, _local.process = connection, os.getpid()
     return connection
@@ -125,16 +141,37 @@ def tree(sql: str) -> dict[str, Any]:
     return _tree(_text(sql))
 
 
-@lru_cache(maxsize=4)
-def _serialized(text: str) -> str:
-    """DuckDB's tree of `text` as JSON. Evidence asks for the tree of a statement that is guarded next."""
-    row = _parser().execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
-    return str(row[0]) if row else "{}"
+_trees: dict[str, str] = {}
+"""DuckDB's trees of the last statements, as JSON: evidence asks for the tree of a statement that is guarded next."""
+
+_KEPT = 40
+
+
+def parse_ahead(statements: Iterable[str]) -> None:
+    """Has DuckDB parse several statements together, which are then read: to ask it takes longer than to parse one."""
+    texts: dict[str, None] = {}
+    for statement in statements:
+        with suppress(SqlRefused):
+            texts[_text(statement)] = None
+    missing = [text for text in texts if text not in _trees]
+    if missing:
+        with suppress(duckdb.Error, MemoryError):  # of one of them: then each is parsed on its own
+            _serialize(missing)
+
+
+def _serialize(texts: Sequence[str]) -> tuple[str, ...]:
+    asked = ", ".join(f"json_serialize_sql({literal(text)})" for text in texts)
+    found: tuple[str, ...]
+    (found,) = _parser().execute(f"SELECT {asked}").fetchall()
+    _trees.update(zip(texts, found, strict=True))
+    for text in list(_trees)[:-_KEPT]:
+        _trees.pop(text, None)
+    return found
 
 
 def _tree(text: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(_serialized(text))
+        parsed = json.loads(_trees.get(text) or _serialize([text])[0])
     except RecursionError:
         raise SqlRefused(_TOO_DEEP) from None
     except (duckdb.Error, ValueError) as error:
@@ -215,19 +252,19 @@ class _Argument:
 
 
 class _Walk:
-    """One pass over DuckDB's tree. `visible` holds the CTE names in scope and is never mutated."""
+    """One pass over DuckDB's tree. `visible` holds the CTE names in scope and is never mutated; `read` are those of
+    the `allowed` tables (folded name -> name) that were met, or CTEs of their names."""
 
-    def __init__(self, allowed: set[str], names: list[str]) -> None:
+    def __init__(self, allowed: Mapping[str, str]) -> None:
         self.allowed = allowed
-        self.names = names
+        self.read: set[str] = set()
         self.arguments: list[_Argument] = []
 
-    def check(self, tree: dict[str, Any]) -> list[_Argument]:
+    def check(self, tree: dict[str, Any]) -> None:
         try:
             self.value(tree, frozenset())
         except RecursionError:
             raise SqlRefused(_TOO_DEEP) from None
-        return self.arguments
 
     def value(self, value: Any, visible: frozenset[str]) -> None:
         if isinstance(value, dict):
@@ -272,6 +309,8 @@ class _Walk:
         catalog = _fold(str(node.get("catalog_name", "")))
         if node.get("at_clause"):
             raise SqlRefused("AT is not allowed; the tables have one version")
+        if name in self.allowed:
+            self.read.add(name)
         if not schema and not catalog and (name in visible or name in self.allowed):
             return
         if schema == "main" and catalog in ("", "memory") and name in self.allowed:
@@ -323,6 +362,8 @@ class _Walk:
 
     def readable(self, name: str, visible: frozenset[str]) -> bool:
         """Whether an operator may read `name`. It is a text there, and DuckDB would read dots in it as a path."""
+        if _fold(name) in self.allowed:
+            self.read.add(_fold(name))
         return _fold(name) in self.allowed or (_fold(name) in visible and re.search(r'[."\']', name) is None)
 
     def no_table(self, given: str) -> SqlRefused:
@@ -364,7 +405,8 @@ class _Walk:
         )
 
     def listed(self) -> str:
-        return (", ".join(self.names[:20]) or "(none)") + (" ..." if len(self.names) > 20 else "")
+        names = sorted(self.allowed.values())
+        return (", ".join(names[:20]) or "(none)") + (" ..." if len(names) > 20 else "")
 
 
 _WRITES = (
@@ -385,7 +427,7 @@ _READS = (exp.Query, exp.Values, exp.Pivot, exp.Summarize, exp.Describe)
 _LIST_FUNCTIONS = re.compile(r"\b(?:apply|reduce)(?=\s*\()", re.IGNORECASE)
 
 
-def _second_opinion(text: str, allowed: set[str]) -> None:
+def _second_opinion(text: str, allowed: Collection[str]) -> None:
     """sqlglot must read the same: one statement, nothing but reading, no table but the request's."""
     # sqlglot takes these two functions of lists for another dialect's, of which it knows no lambda.
     text = _LIST_FUNCTIONS.sub(r"list_\g<0>", text)
@@ -409,7 +451,7 @@ def _second_opinion(text: str, allowed: set[str]) -> None:
             ctes.add(_fold(node.alias))
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             found.add(_fold(node.name))
-    unknown = found - allowed - ctes
+    unknown = found.difference(allowed, ctes)
     if unknown:
         raise SqlRefused(f"there is no table {min(unknown)[:80]!r} in this request")
 
@@ -419,8 +461,7 @@ def _quote_arguments(text: str, arguments: list[_Argument]) -> str:
         return text
     raw = text.encode()
     for argument in sorted(arguments, key=lambda item: item.start, reverse=True):
-        literal = "'" + argument.name.replace("'", "''") + "'"
-        raw = raw[: argument.start] + literal.encode() + raw[argument.start + argument.length :]
+        raw = raw[: argument.start] + literal(argument.name).encode() + raw[argument.start + argument.length :]
     return raw.decode()
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from hyve import sql
 from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, PARALLEL, TEXT, TIME, Path
 
 
@@ -17,7 +16,7 @@ from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, PARALL
 def _keywords() -> frozenset[str]:
     """Words that DuckDB does not take unquoted as both a column and a table, found by asking its parser."""
     quoted = set()
-    with sql.connect() as connection:
+    with duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": 1}) as connection:
         for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
             try:
                 connection.extract_statements(f"SELECT {word}, t.{word} FROM {word} WHERE {word} = 1")
@@ -33,6 +32,11 @@ def quote(name: str) -> str:
     if bare and (len(name) > _WORD or not name.isalpha() or _second_parser_takes(name)):
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """`text` as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 _WORD = 20

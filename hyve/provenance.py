@@ -152,8 +152,7 @@ def given(node: Tree) -> list[str]:
 def nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """Every node of a tree."""
     waiting = [tree]
-    while waiting:
-        value = waiting.pop()
+    for value in waiting:  # it grows
         if isinstance(value, dict):
             yield value
             waiting.extend(value.values())

@@ -6,12 +6,8 @@ The walls between a model's statement and everything else, from the outside in:
    functions that make much work out of a few characters (`repeat`, `range`, `levenshtein`) shadowed by macros
    with bounds (`hyve.functions`).
 3. `lock`: no setting can be changed any more.
-4. `run`: time, memory, rows and bytes are limited. A statement past its time is interrupted, and so is one
-   during which the process grows too far: DuckDB's own memory limit does not count what scalar functions and
-   `list()` allocate (under a limit of 500 MB, lists of a hundred million numbers took 2.4 GB).
-5. `dedicate`: for a process that runs nothing but statements. Its data segment is capped while one runs (Linux),
-   so that an allocation too far fails. A program that embeds the library has other threads, which would fail
-   with it: there it is off.
+4. `run`: time, memory, rows and bytes are limited (`hyve.limits`).
+5. `dedicate`: for a process that runs nothing but statements, a hard cap on its memory.
 
 What is left without the last: DuckDB looks for an interrupt between vectors of 2,048 rows, so a list of lists may
 end seconds late and gigabytes too high. Whoever serves many requests runs this in a process that can be killed.
@@ -22,15 +18,13 @@ A connection runs one statement at a time; callers that share one hold a lock of
 from __future__ import annotations
 
 import json
-import os
 import re
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -38,15 +32,22 @@ import pyarrow as pa
 from hyve import cells
 from hyve.errors import SqlError, SqlLimit, SqlRefused
 from hyve.functions import arm
-from hyve.guard import guard, is_dynamic_pivot, short
+from hyve.guard import Checked, check, guard, is_dynamic_pivot, short
+from hyve.limits import Limits, Watched, capped, dedicate, watch
 from hyve.pivots import MAX_VALUES, with_values
 
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
-
-__all__ = ["Limits", "QueryResult", "connect", "guard", "lock", "run"]
+__all__ = [
+    "Limits",
+    "QueryResult",
+    "borrow",
+    "connect",
+    "dedicate",
+    "give_back",
+    "guard",
+    "lock",
+    "open_database",
+    "run",
+]
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,6 @@ class QueryResult:
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of one statement: `bytes` counts the values of the kept rows roughly as JSON, `memory` is what the
-    process may grow by while the statement runs, in bytes (Linux only; a hard wall only after `dedicate`)."""
-
-    rows: int = 10_000
-    seconds: float = 5.0
-    bytes: int = 8 << 20
-    memory: int = 1 << 30
-
-
 def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConnection:
     """A database as `open_database` makes it, with the operators and bounds that `run` counts on."""
     connection = open_database(memory_limit, threads)
@@ -96,23 +86,13 @@ def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConne
     return connection
 
 
-_emptied: deque[tuple[tuple[str, int], duckdb.DuckDBPyConnection]] = deque(maxlen=8)
-"""Databases that were used, emptied, and wait for the next request: to open one takes longer than a small request."""
-
-
-def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
+def open_database(memory_limit: str, threads: int, *, trims: bool = True) -> duckdb.DuckDBPyConnection:
     """An empty in-memory database that reaches no file, network or extension; for statements of our own.
 
-    Tables can be loaded (`register` an Arrow table, then CREATE TABLE AS) whether it is locked or not. CHECKPOINT
-    compresses them; DuckDB does so only in databases that were attached.
+    Tables can be loaded whether it is locked or not. CHECKPOINT compresses them; DuckDB does so only in databases that
+    were attached. `trims`: whatever is freed goes back to the system at once, as the allocator else keeps several
+    times of what loading takes; it makes a small statement take three times as long.
     """
-    try:
-        settings, connection = _emptied.pop()
-        if settings == (memory_limit, threads):
-            return connection
-        connection.close()
-    except IndexError:
-        pass
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -126,9 +106,7 @@ def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
             "memory_limit": memory_limit,
             "threads": threads,
             "async_threads": 0,  # for files, which it can't reach: eight threads of each database
-            # What is freed goes back to the system: the allocator else keeps several times of what small tables take.
-            "allocator_flush_threshold": "0MB",
-            "allocator_bulk_deallocation_flush_threshold": "0MB",
+            **(_TRIMS if trims else {}),
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
@@ -137,19 +115,7 @@ def open_database(memory_limit: str, threads: int) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def release(connection: duckdb.DuckDBPyConnection, memory_limit: str, threads: int) -> None:
-    """Empties a database and keeps it for another request; one that can't be emptied is closed."""
-    try:
-        for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
-            quoted = name.replace('"', '""')
-            connection.execute(f'DROP TABLE "{quoted}"')
-        ((left,),) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()
-    except duckdb.Error:
-        left = 1
-    if left or len(_emptied) == _emptied.maxlen:
-        connection.close()
-    else:
-        _emptied.append(((memory_limit, threads), connection))
+_TRIMS = {"allocator_flush_threshold": "0MB", "allocator_bulk_deallocation_flush_threshold": "0MB"}
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
@@ -157,166 +123,68 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def secure(connection: duckdb.DuckDBPyConnection) -> None:
-    """`arm` and `lock` a database of `open_database`, unless that was done for an earlier request."""
-    ((locked,),) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()
-    if not locked:
-        arm(connection)
-        lock(connection)
+_emptied: deque[tuple[str, duckdb.DuckDBPyConnection]] = deque(maxlen=8)
+"""Locked databases that were used, emptied, and wait for the next request: to open one takes longer than a request."""
+
+
+def borrow(memory_limit: str) -> duckdb.DuckDBPyConnection:
+    """An empty database of one thread for small tables, with operators and bounds, locked; `give_back` ends its use.
+
+    DuckDB shares work out by 122,880 rows: a second thread would only be woken up.
+    """
+    with suppress(IndexError):
+        limit, connection = _emptied.pop()
+        if limit == memory_limit:
+            return connection
+        connection.close()
+    connection = open_database(memory_limit, 1, trims=False)
+    arm(connection)
+    lock(connection)
+    return connection
+
+
+def give_back(connection: duckdb.DuckDBPyConnection, memory_limit: str, tables: Iterable[str]) -> None:
+    """Empties a database of `borrow` and keeps it for another request, or closes it where that fails. `tables` are all
+    that were created in it: only its store can, and tells."""
+    try:
+        for name in tables:
+            connection.execute(f"DROP TABLE {name}")
+    except duckdb.Error:
+        connection.close()
+        return
+    if len(_emptied) == _emptied.maxlen:
+        connection.close()
+    else:
+        _emptied.append((memory_limit, connection))
 
 
 def run(
-    connection: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str], limits: Limits | None = None
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Collection[str],
+    limits: Limits | None = None,
+    ready: Callable[[Checked], bool] = lambda _: False,
 ) -> QueryResult:
     """Guard `sql`, run it within `limits`, count all of its rows and keep the first `limits.rows`.
 
-    SqlRefused before anything runs; SqlLimit past the time, memory or size limit; SqlError for DuckDB's own
-    errors.
+    `ready` is told before it runs what it reads, and says whether its rows are probably few and of plain types.
+    SqlRefused before anything runs; SqlLimit past the time, memory or size limit; SqlError for DuckDB's own errors.
     """
     limits = limits or Limits()
-    statement = guard(sql, tables)
+    checked = check(sql, tables)
+    few = ready(checked)
+    statement = checked.text
     started = time.perf_counter()
-    with _watchdog.limit(connection, limits) as watched:
+    with watch(connection, limits) as watched:
         try:
-            with _memory(limits.memory):
+            with capped(watched.data, limits.memory):
                 if is_dynamic_pivot(statement):
                     statement = _with_pivot_values(connection, statement, tables)
-                columns, types, rows, total = _fetch(connection, statement, limits, watched)
+                columns, types, rows, total = _fetch(connection, statement, limits, watched, few)
         except (duckdb.Error, pa.ArrowException, OSError, MemoryError, RuntimeError) as error:
             raise _failure(error, watched, limits, statement, tables) from None
     ms = (time.perf_counter() - started) * 1000
     return QueryResult(sql, columns, types, rows, total, ms)
-
-
-_POLL = 0.02
-"""Seconds between two looks at the statements that run."""
-
-
-@dataclass(eq=False)
-class _Watched:
-    """A running statement, until when, up to how many resident bytes of the process; `why`: the limit it is past."""
-
-    connection: duckdb.DuckDBPyConnection
-    deadline: float
-    ceiling: float
-    why: Literal["", "time", "memory"] = ""
-
-
-class _Watchdog:
-    """One thread that interrupts every statement past its limits; started when first needed, anew after a fork."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._watched: list[_Watched] = []
-        self._thread: threading.Thread | None = None
-
-    @contextmanager
-    def limit(self, connection: duckdb.DuckDBPyConnection, limits: Limits) -> Iterator[_Watched]:
-        """Interrupt `connection` past `limits`; the `why` of what is given then says which."""
-        watched = _Watched(connection, time.monotonic() + limits.seconds, _memory_bytes(_RESIDENT) + limits.memory)
-        with self._condition:
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._watch, name="sql-limits", daemon=True)
-                self._thread.start()
-            self._watched.append(watched)
-            if len(self._watched) == 1:
-                self._condition.notify()
-        try:
-            yield watched
-        finally:
-            # Under the lock: past this point no interrupt can hit the connection's next statement.
-            with self._condition:
-                self._watched.remove(watched)
-
-    def _watch(self) -> None:
-        with self._condition:
-            while True:
-                self._condition.wait(_POLL if self._watched else None)
-                now, resident = time.monotonic(), _memory_bytes(_RESIDENT)
-                for watched in self._watched:
-                    if not watched.why and now >= watched.deadline:
-                        watched.why = "time"
-                    if not watched.why and resident > watched.ceiling:
-                        watched.why = "memory"
-                    if watched.why:
-                        # Again and again: an interrupt between two phases of a statement is lost.
-                        watched.connection.interrupt()
-
-
-_watchdog = _Watchdog()
-
-
-def _after_fork() -> None:
-    """A forked child has no such thread, and may have copied its lock in the locked state."""
-    global _watchdog
-    _watchdog = _Watchdog()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-_dedicated = False
-
-
-def dedicate() -> None:
-    """Say that this process holds nothing but stores: `run` may then cap its data segment, and Arrow takes memory from
-    the system, whose allocator gives it back; its own holds up to ten times of what many small arrays take."""
-    global _dedicated
-    _dedicated = True
-    pa.set_memory_pool(pa.system_memory_pool())
-
-
-_memory_lock = threading.Lock()
-_memory_depth = 0
-_memory_before: tuple[int, int] = (-1, -1)
-
-
-@contextmanager
-def _memory(growth: int) -> Iterator[None]:
-    """Let a dedicated process's data segment grow by `growth` bytes at most while this runs.
-
-    The limit is the process's, so of statements that run side by side the first sets it and the last lifts
-    it; a limit that was already tighter stays.
-    """
-    global _memory_depth, _memory_before
-    if not _dedicated or resource is None:
-        yield
-        return
-    used = _memory_bytes(_DATA)
-    with _memory_lock:
-        _memory_depth += 1
-        if _memory_depth == 1:
-            soft, hard = _memory_before = resource.getrlimit(resource.RLIMIT_DATA)
-            wanted = used + growth
-            if (
-                used
-                and (soft == resource.RLIM_INFINITY or wanted < soft)
-                and (hard == resource.RLIM_INFINITY or wanted <= hard)
-            ):
-                resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    try:
-        yield
-    finally:
-        with _memory_lock:
-            _memory_depth -= 1
-            if _memory_depth == 0:
-                resource.setrlimit(resource.RLIMIT_DATA, _memory_before)
-
-
-_RESIDENT, _DATA = 1, 5
-"""Columns of Linux's /proc/self/statm."""
-
-
-def _memory_bytes(column: int) -> int:
-    """Resident bytes, or bytes of data and stack, of this process; 0 where the system doesn't say."""
-    if resource is None:
-        return 0
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[column]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError, MemoryError):  # at its cap a process can't even open a file
-        return 0
 
 
 def _with_pivot_values(connection: duckdb.DuckDBPyConnection, statement: str, tables: Collection[str]) -> str:
@@ -336,8 +204,21 @@ _INTEGERS = ("BIGNUM", "UHUGEINT")
 
 
 def _fetch(
-    connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits, watched: _Watched
+    connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits, watched: Watched, few: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[Any, ...], ...], int]:
+    found = _fetch_plain(connection, statement, limits, watched) if few else None
+    columns, types, rows, total, full = found or _fetch_arrow(connection, statement, limits, watched)
+    if full and not rows:
+        raise SqlLimit(f"one row is larger than {limits.bytes} bytes; select fewer columns, or left(column, 1000)")
+    return columns, types, tuple(rows), total
+
+
+_Fetched = tuple[tuple[str, ...], tuple[str, ...], list[tuple[Any, ...]], int, bool]
+"""Columns, types, the rows that are kept, the number of all, and whether more had not fitted."""
+
+
+def _fetch_arrow(connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits, watched: Watched) -> _Fetched:
+    """Any rows, however many: those that are not kept are only counted."""
     relation = connection.sql(statement)
     if relation is None:
         raise SqlRefused("the statement gives back no rows; write one SELECT")
@@ -363,9 +244,38 @@ def _fetch(
                     raise duckdb.InterruptException("INTERRUPT")
     finally:
         reader.close()
-    if full and not rows:
-        raise SqlLimit(f"one row is larger than {limits.bytes} bytes; select fewer columns, or left(column, 1000)")
-    return columns, types, tuple(rows), total
+    return columns, types, rows, total, full
+
+
+_PLAIN = re.compile(r"BOOLEAN|U?(?:TINY|SMALL|BIG)INT|U?INTEGER|HUGEINT|DECIMAL\(\d+,\d+\)|FLOAT|DOUBLE|VARCHAR")
+"""Types whose values are the same by way of Python and of Arrow."""
+
+
+def _fetch_plain(
+    connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits, watched: Watched
+) -> _Fetched | None:
+    """Rows of plain types, None where it has others. DuckDB parses and plans a statement twice for Arrow."""
+    connection.execute(statement)
+    try:
+        columns = tuple(column[0] for column in connection.description)
+        types = tuple(str(column[1]) for column in connection.description)
+        if not all(map(_PLAIN.fullmatch, types)):
+            return None
+        rows: list[tuple[Any, ...]] = []
+        total, left = 0, limits.bytes
+        at_once = min(2048, max(1, _CELLS // len(columns)))
+        while part := connection.fetchmany(at_once):
+            total += len(part)
+            for row in part[: limits.rows - len(rows)] if left >= 0 else ():
+                left -= cells.size(row)
+                if left < 0:
+                    break
+                rows.append(tuple(map(cells.plain, row)))
+            if watched.why:
+                raise duckdb.InterruptException("INTERRUPT")
+        return columns, types, rows, total, left < 0
+    finally:
+        connection.abort()
 
 
 _CELLS = 65_536
@@ -436,7 +346,7 @@ def _hint(message: str, statement: str) -> str:
     return ""
 
 
-def _failure(error: Exception, watched: _Watched, limits: Limits, statement: str, tables: Collection[str]) -> SqlError:
+def _failure(error: Exception, watched: Watched, limits: Limits, statement: str, tables: Collection[str]) -> SqlError:
     told = _TOLD.search(str(error))
     message = short(str(told[1] or told[2]) if told else str(error))
     interrupted = "INTERRUPT" in message.upper() or isinstance(error, duckdb.InterruptException)

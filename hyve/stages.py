@@ -309,7 +309,8 @@ def _filled(store: Datastore, decision: Template) -> Diagnosis:
 
 
 def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["diagnosis", "answer"]) -> Diagnosis:
-    resolver = evidences.Resolver(store)
+    named = (*(cause.evidence for cause in found.root_causes), *(claim.evidence for claim in found.claims))
+    resolver = evidences.Resolver(store, [statement for statements in named for statement in statements])
     causes: list[RootCause] = []
     claims: list[Claim] = []
     unsupported: list[Claim] = []

@@ -17,6 +17,7 @@ part stands that has free text around it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,8 +36,9 @@ from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
 from hyve.errors import InputError, SqlError
+from hyve.functions import arm
 from hyve.gather import LINES, Root, gather
-from hyve.guard import short
+from hyve.guard import Checked, short
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
@@ -54,6 +56,10 @@ _LARGE = 1 << 20
 
 _LINE = ("_id", "_row_id", "line", "text")
 """The first columns of a table of text; what its text says follows them."""
+
+_PLAIN = frozenset({"VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"})
+_STAR = re.compile(r"\*(?!\s*\))")
+"""All columns, or a product; no `count(*)`."""
 
 Arrays = dict[str, Any]
 """Arrow arrays by column, chunked ones too."""
@@ -160,20 +166,22 @@ class Datastore:
         self.flags = tuple(dict.fromkeys([*flags, *met]))
         roots = (*relations, *self._roots)
         taken = {root.name.lower() for root in roots}
-        self._settings = memory_limit, threads
+        self._memory_limit = memory_limit
         self._database: duckdb.DuckDBPyConnection | None = None
-        self._closed = self._guarded = False
+        self._closed = self._locked = False
         self._loaded = 0.0
         self._waiting: dict[str, tuple[Arrays, str]] = {}
+        self._made: list[str] = []
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
         self._text = sum(len(source.text) for source in self.sources)
-        self._large = threads > 1 and size > _LARGE
-        if size > _COMPRESSED or not all(_plain(root.data) for root in roots):
-            self._database = self._opened()
+        at_once = size > _COMPRESSED or not all(_plain(root.data) for root in roots)
+        self._own = at_once or size > _LARGE
+        if at_once:
+            self._open()
         self.catalog = Catalog(tuple(table for root in roots for table in self._create(root, taken)))
         if self._database is not None:
-            self._all_loaded(self._database)
+            self._database.execute(f"SET threads = {threads}")
 
     @classmethod
     def from_document(cls, document: Document) -> Self:
@@ -197,47 +205,50 @@ class Datastore:
         """Frees the data. Further queries fail."""
         self._closed = True
         self._waiting.clear()
-        if self._database is not None:
-            sql.release(self._database, *self._settings)
-            self._database = None
-
-    @property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
-        """The database; the tables that wait are loaded now."""
-        self._check_open()
         if self._database is None:
-            self._database = self._opened()
-            try:
-                for name in list(self._waiting):
-                    self._fill(self._database, name, *self._waiting.pop(name))
-                self._all_loaded(self._database)
-            except (duckdb.Error, pa.ArrowException, MemoryError) as error:
-                self.close()  # some of its tables are gone
-                raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
-        return self._database
+            return
+        if self._own:
+            self._database.close()
+        else:
+            sql.give_back(self._database, self._memory_limit, self._made)
+        self._database = None
 
-    def _opened(self) -> duckdb.DuckDBPyConnection:
-        """An empty database; it loads large stores with one thread."""
-        return _single(self._settings[0]) if self._large else sql.open_database(*self._settings)
-
-    def _all_loaded(self, database: duckdb.DuckDBPyConnection) -> None:
-        if self._large:
-            database.execute(f"SET threads = {self._settings[1]}")
-
-    def _check_open(self) -> None:
+    def _open(self, *tables: str) -> duckdb.DuckDBPyConnection:
+        """The database, with those of `tables` that waited loaded now."""
         if self._closed:
             raise InputError("this store is closed: keep it open, in a `with` block, as long as it is asked")
+        try:
+            if self._database is None:
+                limit = self._memory_limit
+                self._database = sql.open_database(limit, 1) if self._own else sql.borrow(limit)
+            for name in tables:
+                if name in self._waiting:
+                    self._fill(self._database, name, *self._waiting.pop(name))
+        except (duckdb.Error, pa.ArrowException, MemoryError) as error:
+            self.close()  # some of its tables are gone
+            raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
+        return self._database
 
     def query(self, statement: str, limits: sql.Limits | None = None, copies: Sequence[Copy] = ()) -> sql.QueryResult:
         """Runs one read-only SELECT over this store's tables, or `copies` in their place. Raises SqlError, SqlRefused
         or SqlLimit."""
-        if not self._guarded:
-            sql.secure(self._connection)
-            self._guarded = True
+        database = self._open()
+        if self._own and not self._locked:
+            arm(database)
+            sql.lock(database)
+            self._locked = True
         replaced = {copy.of for copy in copies}
         names = [table.name for table in self.catalog.tables if table.name not in replaced]
         with self._copied(copies):
-            return sql.run(self._connection, statement, [*names, *(copy.name for copy in copies)], limits)
+            return sql.run(database, statement, [*names, *(copy.name for copy in copies)], limits, self._ready)
+
+    def _ready(self, checked: Checked) -> bool:
+        """Loads what a statement reads; whether its rows are probably few, and have neither times nor lists."""
+        self._open(*checked.tables)
+        read = (table for table in self.catalog.tables if table.name in checked.tables)
+        others = (column.name.lower() for table in read for column in table.columns if column.type not in _PLAIN)
+        text = checked.text.lower()
+        return not (self._own or _STAR.search(text) or any(name in text for name in others))
 
     @contextmanager
     def _copied(self, copies: Sequence[Copy]) -> Iterator[None]:
@@ -245,14 +256,16 @@ class Datastore:
         made: list[str] = []
         try:
             for copy in copies:
-                self._copy(copy)
-                made.append(copy.name)
+                made.append(self._copy(self._open(copy.of), copy))
             yield
         finally:
-            for name in made:
-                self._connection.execute(f"DROP TABLE temp.{quote(name)}")
+            for name in made if self._database is not None else ():
+                self._open().execute(f"DROP TABLE {name}")
+                self._made.remove(name)
 
-    def _copy(self, copy: Copy) -> None:
+    def _copy(self, database: duckdb.DuckDBPyConnection, copy: Copy) -> str:
+        """Creates what stands for a table; its full name."""
+        name = f"temp.{quote(copy.name)}"
         source = f"main.{quote(copy.of)} AS _old"
         selected = ", ".join(
             f"{'_new' if old in copy.values else '_old'}.{quote(old)} AS {quote(new)}"
@@ -260,27 +273,24 @@ class Datastore:
         )
         try:
             if copy.values:
-                self._connection.register("_values", pa.table(dict(copy.values)))
+                database.register("_values", pa.table(dict(copy.values)))
                 source += " POSITIONAL JOIN _values AS _new"
-            self._connection.execute(f"CREATE TEMP TABLE {quote(copy.name)} AS SELECT {selected} FROM {source}")
+            database.execute(f"CREATE TEMP TABLE {quote(copy.name)} AS SELECT {selected} FROM {source}")
+            self._made.append(name)
         except (duckdb.Error, pa.ArrowException, MemoryError) as error:
             raise SqlError(f"{copy.name} could not be masked, ask with less data: {short(str(error))}") from None
         finally:
             if copy.values:
-                self._connection.unregister("_values")
-
-    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
-        """All rows of a statement of our own (never of a model's or a user's: those go through `query`)."""
-        return self._connection.execute(statement).fetchall()
+                database.unregister("_values")
+        return name
 
     def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
         """Columns of a table, in the order of its rows; those that are `lists` as DuckDB's text of them."""
-        self._check_open()
         held, _ = self._waiting.get(table, (_NOTHING, ""))
         if held.keys() >= set(names):
             return {name: list_texts(held[name]) if name in lists else held[name] for name in names}
         selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
-        read: pa.Table = self._connection.sql(f"SELECT {', '.join(selected)} FROM {quote(table)}").to_arrow_table()
+        read: pa.Table = self._open(table).sql(f"SELECT {', '.join(selected)} FROM {quote(table)}").to_arrow_table()
         return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
 
     def _create(self, root: Root, taken: set[str]) -> list[Table]:
@@ -380,13 +390,12 @@ class Datastore:
         compressed before the next one is loaded."""
         source = pa.table(arrays)
         arrays.clear()
-        made, into, texts = f"CREATE TABLE {quote(name)} AS", f"INSERT INTO {quote(name)}", list[str]()
+        table, texts = f"main.{quote(name)}", list[str]()
         spared = declared(source, self._text) if selected == "*" else None
         if spared is not None:
             source, texts = source.select(spared.loaded), spared.texts
-            database.execute(f"CREATE TABLE {quote(name)} ({spared.definitions})")
-            selected = ", ".join(map(quote, spared.loaded))
-            made = into = f"{into} ({selected})"
+            database.execute(f"CREATE TABLE {table} ({spared.definitions})")
+            self._made.append(table)
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
         schema = source.schema if spared else pa.schema(list(wide))
         rows = max(1, source.num_rows)
@@ -397,16 +406,21 @@ class Datastore:
         del source
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             self._make_room(database, width * part.num_rows, self._most)
-            database.register("_source", part.cast(schema))
-            database.execute(f"{made} SELECT {selected} FROM _source")
-            database.unregister("_source")
-            made = into
-            del part
-            pa.default_memory_pool().release_unused()
+            loaded = database.from_arrow(part.cast(schema))
+            if selected != "*":
+                loaded = loaded.project(selected)
+            if table in self._made:
+                loaded.insert_into(table)
+            else:
+                loaded.create(table)
+                self._made.append(table)
+            del part, loaded
+            if self._own:
+                pa.default_memory_pool().release_unused()
             self._make_room(database, 0, self._most)
         for text in texts:
             self._make_room(database, 16 * rows, self._most / 8)
-            database.execute(f"ALTER TABLE {quote(name)} ALTER COLUMN {quote(text)} TYPE VARCHAR")
+            database.execute(f"ALTER TABLE {table} ALTER COLUMN {quote(text)} TYPE VARCHAR")
 
     def _make_room(self, database: duckdb.DuckDBPyConnection, size: float, most: float) -> None:
         """Compresses what is loaded before so many bytes more would be too many."""
@@ -432,16 +446,6 @@ class Datastore:
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]
         return [parts[number] for number in sorted(parts)]
-
-
-def _single(memory_limit: str) -> duckdb.DuckDBPyConnection:
-    """An empty database of one thread that takes settings: one that was used before is locked."""
-    while True:
-        connection = sql.open_database(memory_limit, 1)
-        ((locked,),) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()
-        if not locked:
-            return connection
-        connection.close()
 
 
 def _size(columns: Iterable[Any]) -> int:

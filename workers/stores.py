@@ -10,7 +10,6 @@ Rules:
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import multiprocessing
 import multiprocessing.connection
@@ -175,43 +174,30 @@ def _limited() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _data_bytes() -> int:
-    """Bytes of this process's data, as RLIMIT_DATA counts them; 0 where the system doesn't say."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
 def _make_room() -> None:
     """Closes the oldest stores: there is room for one more, and for what building it takes."""
+    from hyve import limits
+
     stores = _CHILD.stores
     while len(stores) >= _CHILD.cap:
         drop(next(iter(stores)))
-    while stores and _CHILD.most and _data_bytes() > _CHILD.most - _CHILD.memory // 2:
+    while stores and _CHILD.most and limits.memory()[1] > _CHILD.most - _CHILD.memory // 2:
         drop(next(iter(stores)))
         gc.collect()
-        _trim()
-
-
-def _trim() -> None:
-    """Gives what was freed back to the system, where the C library can: else it would look as if it were held."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        limits.trim()
 
 
 def _warm() -> None:
     """Imports, and what is set up when it is first used: no request waits for it, and it is none's memory."""
-    from hyve import sql, stages  # here, so that only children pay for it
+    from hyve import limits, stages  # here, so that only children pay for it
 
-    sql.dedicate()
+    limits.dedicate()
     payload = stages.Payload("warm", _WARM)
     store, _ = stages.prepare(stages.Request("what is up?", (payload,), redact=_CHILD.redaction[0]))
     with store:
         store.query("SELECT count(*) FROM log_records")
     if _CHILD.memory and not _CHILD.most and sys.platform.startswith("linux"):  # others don't count all data
-        _CHILD.most = _data_bytes() + _CHILD.memory
+        _CHILD.most = limits.memory()[1] + _CHILD.memory
 
 
 _WARM = '[{"time":"2026-01-01T00:00:00Z","level":"info","service":"a","msg":"token=x is up"}]'

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from hyve import naming
+
 BUCKETS = 60
 BASE = 15
 _LASTING = 4.0
@@ -24,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def quote(text: str) -> str:
     """A text as an SQL literal; characters that no statement may hold (ANSI escapes in a log line) by their code."""
-    plain = "'" + text.replace("'", "''") + "'"
+    plain = naming.literal(text)
     if _CONTROL.search(plain) is None:
         return plain
     return "concat(" + _CONTROL.sub(lambda found: f"', chr({ord(found.group())}), '", plain) + ")"

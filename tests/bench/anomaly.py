@@ -209,9 +209,8 @@ def ours(series: Series) -> list[Event]:
     at = np.flatnonzero(np.isfinite(series.values))
     stamps = ((_START + at * series.step) * 1_000_000_000).astype("datetime64[ns]")
     table = pa.table({"time": stamps, "value": series.values[at]})
-    connection = sql.open_database("1GB", 1)
+    connection = sql.borrow("1GB")
     try:
-        sql.secure(connection)
         connection.register("_source", table)
         connection.execute("CREATE TABLE samples AS SELECT * FROM _source")
         connection.unregister("_source")
@@ -219,7 +218,7 @@ def ours(series: Series) -> list[Event]:
             FROM DETECT_ANOMALY('samples', 'value', top := 1000)"""
         rows = sql.run(connection, asked, ("samples",)).rows
     finally:
-        sql.release(connection, "1GB", 1)
+        sql.give_back(connection, "1GB", ["samples"])
     found = []
     for kind, first, last in rows:
         steps = [round((seconds - _START) / series.step) for seconds in (first, last)]

@@ -40,6 +40,7 @@ import pyarrow as pa
 import hyve
 from hyve import sql, store, strictjson
 from tests.bench import payloads
+from tests.unit.documents import fetched
 
 FLAT, NESTED = 3.0, 6.0
 """Most times the floor that flat records and nested ones may take."""
@@ -140,7 +141,7 @@ def _ours(data: bytes, clock: Callable[[], float]) -> tuple[float, float]:
     document = hyve.parse(data)
     parsed = clock()
     store = hyve.Datastore.from_document(document)
-    store.fetch("SELECT 1")  # a small store waits for SQL before it is loaded
+    fetched(store, "SELECT 1")  # a small store waits for SQL before it is loaded
     stored = clock()
     store.close()
     return parsed - began, stored - parsed
@@ -223,7 +224,7 @@ def _measure(file: Path, options: argparse.Namespace) -> dict[str, float]:
     before = _memory("VmRSS")
     data = file.read_bytes()
     with hyve.Datastore.from_text(data) as held:
-        held.fetch("SELECT 1")
+        fetched(held, "SELECT 1")
         peak = _memory("VmHWM")
     seconds = sum(_ours(data, clock))
     for _ in range(options.rounds - 1):

@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 import hyve
 from tests.bench import payloads
+from tests.unit.documents import fetched
 
 RATIO = 5.0
 """Most times the well-formed text's seconds that a hostile one may take."""
@@ -209,7 +210,7 @@ def _measure(name: str, size: int, clock: Callable[[], float], view: bool) -> No
         else:
             document = hyve.parse(text)
             with hyve.Datastore.from_document(document) as store:
-                store.fetch("SELECT 1")
+                fetched(store, "SELECT 1")
                 seconds = clock() - began
                 kinds = dict.fromkeys(part.syntax for part in document.parts)
                 outcome = f"{len(document.parts):,} parts {' '.join(kinds)}, {len(store.catalog.tables):,} tables"

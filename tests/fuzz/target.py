@@ -20,6 +20,7 @@ from random import Random
 from typing import Any
 
 from hyve import Datastore, Document, InputError, parse
+from tests.unit.documents import fetched
 
 HERE = Path(__file__).parent
 MOST_BYTES = 64 * 1024
@@ -93,7 +94,7 @@ def check(data: bytes) -> None:
             back = store.reconstruct(i)
             assert same(back, part.value), f"part {i} was {part.value!r:.300} and came back as {back!r:.300}"
         for table in store.catalog.tables:
-            ((count,),) = store.fetch(f'SELECT count(*) FROM "{table.name.replace(chr(34), chr(34) * 2)}"')
+            ((count,),) = fetched(store, f'SELECT count(*) FROM "{table.name.replace(chr(34), chr(34) * 2)}"')
             assert count == table.rows, f"{table.name} has {count} rows, its catalog entry says {table.rows}"
     if len(data) <= MOST_BYTES:
         taken = time.process_time() - began

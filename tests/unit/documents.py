@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import strategies as st
 
 from hyve.document import parse
+from hyve.store import Datastore
 
 
 def values(text: str | bytes) -> list[object]:
     return [part.value for part in parse(text).parts]
+
+
+def fetched(store: Datastore, statement: str) -> list[tuple[Any, ...]]:
+    """What DuckDB itself says of a store with all of its tables loaded: no guard, no limits, values as they are."""
+    return store._open(*(table.name for table in store.catalog.tables)).execute(statement).fetchall()
 
 
 json_values = st.recursive(

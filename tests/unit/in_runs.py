@@ -14,6 +14,7 @@ from hyve import strictjson, tables
 from hyve.gather import gather
 from hyve.shape import TableData
 from tests.fuzz.target import same
+from tests.unit.documents import fetched
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def stored(text: str) -> Any:
         tables = []
         for table in store.catalog.tables:
             name = '"' + table.name.replace('"', '""') + '"'
-            tables.append((table, [repr(row) for row in store.fetch(f"SELECT * FROM {name} ORDER BY rowid")]))
+            tables.append((table, [repr(row) for row in fetched(store, f"SELECT * FROM {name} ORDER BY rowid")]))
         return tables, [store.reconstruct(i) for i in range(len(store.sources[0].syntaxes))], store.flags
 
 

@@ -25,6 +25,7 @@ import pytest
 import hyve
 from hyve.strictjson import Pairs
 from tests.unit.corpus_rows import EXPECTED, MENDED
+from tests.unit.documents import fetched
 
 CORPUS = Path(os.environ.get("HYVE_CORPUS", ""))
 pytestmark = pytest.mark.skipif(
@@ -249,7 +250,7 @@ def test_lines_hold_all_text_that_no_part_covers(loaded: Loaded) -> None:
         number, at = number + text.count("\n", at, end), end
     found = []
     if loaded.store.catalog.table("lines") is not None:
-        found = loaded.store.fetch("SELECT line, text FROM lines")
+        found = fetched(loaded.store, "SELECT line, text FROM lines")
     assert [line for line, _ in found] == list(pieces)
     whole = text.split("\n")
     assert all(shown.strip() in (whole[i - 1].strip(), pieces[i].strip()) for i, shown in found)
@@ -274,7 +275,7 @@ def count(store: hyve.Datastore, key: str) -> int | str:
         found = {t: "*" for t in tables if wanted.fullmatch(t.path.lstrip("."))}
     if {table.path for table in found} != {"$"} and len(found) != 1:  # only roots may be several tables
         return f"in the tables {[table.name for table in found]}"
-    counts = [int(store.fetch(f'SELECT count({what}) FROM "{table.name}"')[0][0]) for table, what in found.items()]
+    counts = [int(fetched(store, f'SELECT count({what}) FROM "{table.name}"')[0][0]) for table, what in found.items()]
     told = [table.rows for table, what in found.items() if what == "*"]
     return sum(counts) if told in ([], counts) else f"{counts} rows, the catalog says {told}"
 

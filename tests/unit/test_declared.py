@@ -11,6 +11,7 @@ import pytest
 
 import hyve
 from hyve.declared import declared
+from tests.unit.documents import fetched
 
 ROWS = 9_000
 
@@ -48,7 +49,7 @@ STATEMENTS = (
 
 def told(text: str) -> Any:
     with hyve.Datastore.from_text(text) as store:
-        return [store.fetch(statement) for statement in STATEMENTS], store.catalog, store.reconstruct(0)
+        return [fetched(store, statement) for statement in STATEMENTS], store.catalog, store.reconstruct(0)
 
 
 def test_sql_sees_what_a_plain_copy_would_show() -> None:
@@ -94,10 +95,10 @@ def test_what_is_said_once_is_not_stored() -> None:
 def test_codes_of_all_kinds_come_back(codes: list[str | None]) -> None:
     array = pa.chunked_array([pa.array(codes[:100]).dictionary_encode(), pa.array(codes[100:]).dictionary_encode()])
     with hyve.Datastore.from_text("[{}]") as store:
-        database = store._connection
+        database = store._open()
         store._fill(database, "t", {"_row_id": pa.array(range(ROWS)), "c": array}, "*")
-        assert store.fetch("SELECT c FROM t ORDER BY rowid") == [(text,) for text in codes]
-        assert store.fetch("SELECT DISTINCT typeof(c) FROM t") == [("VARCHAR",)]
+        assert fetched(store, "SELECT c FROM t ORDER BY rowid") == [(text,) for text in codes]
+        assert fetched(store, "SELECT DISTINCT typeof(c) FROM t") == [("VARCHAR",)]
 
 
 def test_small_tables_are_copied() -> None:

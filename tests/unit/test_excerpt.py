@@ -23,6 +23,7 @@ from hyve.columns import Columns
 from hyve.naming import quote
 from hyve.profile import profile
 from hyve.views import least_tokens
+from tests.unit.documents import fetched
 
 
 def data_of(prompt: hyve.Prompt) -> str:
@@ -63,17 +64,18 @@ def test_figures_are_those_of_sql(value: list[dict[str, Any]], large: bool) -> N
                 finite = f" FILTER (isfinite({name}::DOUBLE))" if view.numeric else ""
                 mean = f"avg({name}::DOUBLE){finite}" if view.numeric else "NULL"
                 edges = "NULL, NULL" if view.nested else f"(min({name}){finite}){text}, (max({name}){finite}){text}"
-                ((distinct, filled, low, high, average),) = store.fetch(
-                    f"SELECT count(DISTINCT {name}), count({name}), {edges}, {mean} FROM {of}"
+                ((distinct, filled, low, high, average),) = fetched(
+                    store, f"SELECT count(DISTINCT {name}), count({name}), {edges}, {mean} FROM {of}"
                 )
                 assert (view.distinct, view.rows - view.nulls) == (distinct, filled)
                 assert (view.low, view.high) == (low, high)
                 if average is not None and math.isfinite(average):
                     assert view.mean == pytest.approx(average, rel=1e-9, abs=1e-6)
                 if view.values:
-                    counted = store.fetch(
+                    counted = fetched(
+                        store,
                         f"SELECT {name}::VARCHAR, count(*) FROM {of} WHERE {name} IS NOT NULL GROUP BY ALL"
-                        " ORDER BY 2 DESC, 1"
+                        " ORDER BY 2 DESC, 1",
                     )
                     assert list(view.values) == counted
 

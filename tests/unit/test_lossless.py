@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from hyve import Datastore, Document, HyveError, Pairs, parse
 from tests.fuzz.target import lost, same
+from tests.unit.documents import fetched
 
 
 def written(value: Any, indent: int | None = None, plain: bool = False) -> str:
@@ -61,7 +62,7 @@ def check_store(document: Document) -> None:
             back = store.reconstruct(i)
             assert same(back, part.value), (back, part.value)
         for table in store.catalog.tables:
-            assert store.fetch(f'SELECT count(*) FROM "{table.name}"') == [(table.rows,)]
+            assert fetched(store, f'SELECT count(*) FROM "{table.name}"') == [(table.rows,)]
         assert bool(store.catalog.tables) == bool(document.parts or document.lines)
 
 

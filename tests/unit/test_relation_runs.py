@@ -11,6 +11,7 @@ import hyve
 from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.formats.telemetry import find
 from hyve.strictjson import Ahead
+from tests.unit.documents import fetched
 from tests.unit.in_runs import check, in_runs
 
 SPAN = {"traceId": "ab" * 16, "spanId": "cd" * 8, "name": "GET", "startTimeUnixNano": "1772323200000000000"}
@@ -193,11 +194,11 @@ def test_documents_beside_each_other() -> None:
     first, second = json.dumps({"resourceSpans": [spans(SPAN)] * 3}), json.dumps({"resourceSpans": [spans(SPAN)] * 2})
     log = "\n".join(f"2026-03-01 10:00:{i:02d} INFO started {i}" for i in range(30))
     with hyve.Datastore(map(hyve.parse, [first, log, second], ["a", "b", "c"])) as store:
-        wanted = [(table, store.fetch(f'FROM "{table.name}"')) for table in store.catalog.tables]
+        wanted = [(table, fetched(store, f'FROM "{table.name}"')) for table in store.catalog.tables]
     with in_runs():
         parsed = [hyve.parse(first, "a"), hyve.parse(log, "b"), hyve.parse(second, "c")]
         assert [part.ahead is not None for document in parsed for part in document.parts] == [True, False, True]
         with hyve.Datastore(parsed) as store:
-            assert [(table, store.fetch(f'FROM "{table.name}"')) for table in store.catalog.tables] == wanted
+            assert [(table, fetched(store, f'FROM "{table.name}"')) for table in store.catalog.tables] == wanted
             assert store.reconstruct(0) == json.loads(first)
             assert store.reconstruct(2) == json.loads(second)

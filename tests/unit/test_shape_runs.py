@@ -16,6 +16,7 @@ import hyve
 from hyve.runs import Runs
 from hyve.shape import Unsettled, shred
 from tests.fuzz.target import same
+from tests.unit.documents import fetched
 from tests.unit.in_runs import check, described, gathered, in_runs, stored
 from tests.unit.test_lossless import scalars, values, written
 
@@ -303,7 +304,7 @@ def test_large_tables_are_loaded_by_one_thread_and_read_by_all() -> None:
     plain = stored(text)
     with hyve.Datastore([hyve.parse(text)], threads=1) as store:
         store.query("SELECT 1")
-    with mock.patch.object(hyve.store, "_LARGE", 0):
+    with mock.patch.object(hyve.store, "_COMPRESSED", 0):
         assert repr(stored(text)) == repr(plain)
         with hyve.Datastore([hyve.parse(text)], threads=2) as store:
-            assert store.fetch("SELECT current_setting('threads')") == [(2,)]
+            assert fetched(store, "SELECT current_setting('threads')") == [(2,)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from typing import Any
 
 import duckdb
@@ -23,6 +24,7 @@ from hyve.masked import MaskedStore
 from hyve.naming import quote
 from hyve.redact import Redactor
 from hyve.templates import HIDDEN, template_of
+from tests.unit.documents import fetched
 
 _RECORDS = [
     {
@@ -53,7 +55,8 @@ def _no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: Any) -> None:
         raise AssertionError("a database was opened")
 
-    monkeypatch.setattr(sql, "open_database", opened)
+    for name in ("open_database", "borrow"):
+        monkeypatch.setattr(sql, name, opened)
 
 
 @pytest.mark.parametrize("name", _TEXTS)
@@ -76,7 +79,7 @@ def test_a_small_store_needs_no_database_until_sql_is_asked(name: str, monkeypat
     with store:
         counts = {table.name: table.rows for table in store.catalog.tables}
         assert {n: store.query(f"SELECT count(*) FROM {quote(n)}").rows[0][0] for n in counts} == counts
-    for ask in (lambda: store.columns("records", ["_row_id"]), lambda: store.fetch("SELECT 1")):
+    for ask in (lambda: store.columns("records", ["_row_id"]), lambda: fetched(store, "SELECT 1")):
         with pytest.raises(hyve.InputError, match="closed"):
             ask()
 
@@ -85,10 +88,10 @@ def test_a_small_store_needs_no_database_until_sql_is_asked(name: str, monkeypat
 def test_what_waits_is_what_duckdb_holds(name: str) -> None:
     """H3: names, types and values of every column, before and after they are loaded."""
     with hyve.Datastore.from_text(_TEXTS[name]) as waiting, hyve.Datastore.from_text(_TEXTS[name]) as loaded:
-        loaded.fetch("SELECT 1")
+        fetched(loaded, "SELECT 1")
         assert waiting.catalog == loaded.catalog
         for table in loaded.catalog.tables:
-            described = loaded.fetch(f"DESCRIBE {quote(table.name)}")
+            described = fetched(loaded, f"DESCRIBE {quote(table.name)}")
             assert [(column.name, column.type) for column in table.columns] == [row[:2] for row in described]
             names = [column.name for column in table.columns if column.name != "variables"]
             lists = [column.name for column in table.columns if column.type.endswith("[]")]
@@ -108,9 +111,74 @@ def test_data_that_cannot_be_loaded_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     with hyve.Datastore.from_text(_TEXTS["csv"]) as store:
         monkeypatch.setattr(store, "_fill", full)
         with pytest.raises(hyve.SqlError, match="could not be loaded"):
-            store.query("SELECT 1")
+            store.query("SELECT id FROM records")
         with pytest.raises(hyve.InputError, match="closed"):
             store.query("SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("statement", "loaded"),
+    [
+        ("SELECT 1", []),
+        ("SELECT count(*) FROM orders", ["orders"]),
+        ('SELECT count(*) FROM main."ORDERS"', ["orders"]),
+        (
+            "WITH x AS (FROM orders) SELECT (SELECT max(n) FROM parts) FROM x, hosts LIMIT 1",
+            ["hosts", "orders", "parts"],
+        ),
+        ("WITH orders AS (FROM parts) FROM orders", ["orders", "parts"]),
+        ("FROM LOG_TEMPLATES('hosts', name)", ["hosts"]),
+        ("FROM LOG_TEMPLATES(Hosts, 'name')", ["hosts"]),
+        ("DESCRIBE parts", ["parts"]),
+        ("PIVOT orders ON id USING count(*)", ["orders"]),
+        ("SELECT id FROM orders WHERE EXISTS (FROM parts WHERE n = id)", ["orders", "parts"]),
+    ],
+)
+def test_only_what_a_statement_reads_is_loaded(statement: str, loaded: list[str]) -> None:
+    """H21: the guard knows which tables those are; the rows are the same with all of them loaded."""
+    text = json.dumps(
+        {
+            "orders": [{"id": 7, "parts": [{"n": 7}, {"n": 2}]}, {"id": 8, "parts": [{"n": 3}]}],
+            "hosts": [{"name": f"host {i}"} for i in range(3)],
+        }
+    )
+    with hyve.Datastore.from_text(text) as store, hyve.Datastore.from_text(text) as whole:
+        found = store.query(statement)
+        assert sorted(name for (name,) in store._open().execute(_NAMES).fetchall()) == loaded
+        fetched(whole, "SELECT 1")
+        assert whole.query(statement).rows == found.rows
+        with pytest.raises(hyve.SqlRefused, match="no table 'hosts2'"):
+            store.query("SELECT * FROM hosts2")
+
+
+_NAMES = "SELECT table_name FROM duckdb_tables()"
+
+
+def test_a_database_that_was_emptied_serves_the_next_store() -> None:
+    """Invariant 6: locked, of one thread, and without a table or a temporary copy of the store before."""
+    secret = "hunter2-" + "x" * 12
+    with hyve.Datastore.from_text(json.dumps([{"password": secret, "n": i} for i in range(9)])) as store:
+        masked = MaskedStore(store, Redactor(("secrets",), ("password",)))
+        masked.build(lambda shown, mask: hyve.prompt.build(shown, "why?", budget=900))
+        assert masked.asked.query("SELECT DISTINCT password FROM records").rows == (("<password_1>",),)
+        used = store._open()
+    with hyve.Datastore.from_text('[{"password": 1}]') as store:
+        assert store._open() is used
+        assert used.execute(_NAMES).fetchall() == []
+        with pytest.raises(duckdb.Error, match="locked"):
+            used.execute("SET threads = 2")
+        assert fetched(store, "SELECT current_setting('threads'), password FROM records") == [(1, 1)]
+
+
+def test_a_database_that_cannot_be_emptied_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql, "_emptied", deque(maxlen=8))
+    with hyve.Datastore.from_text(_TEXTS["csv"]) as store:
+        store.query("SELECT id FROM records")
+        used = store._open()
+        used.execute("DROP TABLE records")
+    with pytest.raises(duckdb.Error, match="closed"):
+        used.execute("SELECT 1")
+    assert not sql._emptied
 
 
 @settings(deadline=None, max_examples=30)
@@ -137,7 +205,7 @@ def test_a_store_of_runs_and_codes_is_loaded_at_once() -> None:
         table = store.catalog.table("metric_points")
         assert table is not None
         assert table.rows == len(points)
-        described = store.fetch("DESCRIBE metric_points")
+        described = fetched(store, "DESCRIBE metric_points")
         assert [(column.name, column.type) for column in table.columns] == [row[:2] for row in described]
 
 

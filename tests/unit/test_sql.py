@@ -8,7 +8,8 @@ import resource
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -16,10 +17,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve import cells, sql
+from hyve import cells, limits, sql
 from hyve.errors import SqlError, SqlLimit
 
 TABLES = ("spans",)
+
+Run = Callable[..., sql.QueryResult]
+
+
+@pytest.fixture(params=["many", "few"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """`sql.run` of many rows, by way of Arrow, and of few: their values, caps and errors are the same."""
+    return partial(sql.run, ready=lambda _: request.param == "few")
 
 
 @pytest.fixture
@@ -86,9 +95,9 @@ def store() -> Iterator[duckdb.DuckDBPyConnection]:
     ],
 )
 def test_values_are_ready_for_json_and_lose_nothing(
-    expression: str, kind: str | None, value: object, store: duckdb.DuckDBPyConnection
+    expression: str, kind: str | None, value: object, store: duckdb.DuckDBPyConnection, run: Run
 ) -> None:
-    result = sql.run(store, f"SELECT {expression} AS x FROM spans LIMIT 1", TABLES)
+    result = run(store, f"SELECT {expression} AS x FROM spans LIMIT 1", TABLES)
     assert result.rows == ((value,),)
     assert type(result.rows[0][0]) is type(value)
     assert kind is None or result.types == (kind,)
@@ -107,21 +116,21 @@ def test_nested_values_of_a_slice_are_those_of_their_rows(store: duckdb.DuckDBPy
     assert all(row[1] == [row[0], row[0] + 1] and row[3] == {"n": row[0]} for row in result.rows)
 
 
-def test_columns_of_one_name_survive(store: duckdb.DuckDBPyConnection) -> None:
-    result = sql.run(store, "SELECT 1 AS a, 2 AS a, INTERVAL 1 DAY AS a, 4 AS a_2", TABLES)
+def test_columns_of_one_name_survive(store: duckdb.DuckDBPyConnection, run: Run) -> None:
+    result = run(store, "SELECT 1 AS a, 2 AS a, INTERVAL 1 DAY AS a, 4 AS a_2", TABLES)
     assert result.columns == ("a", "a", "a", "a_2")
     assert result.rows == ((1, 2, "1 day", 4),)
     assert result.records() == [{"a": 1, "a_2": 2, "a_3": "1 day", "a_2_2": 4}]
 
 
-def test_a_capped_result_says_its_true_count(store: duckdb.DuckDBPyConnection) -> None:
-    result = sql.run(store, "SELECT n FROM spans ORDER BY n DESC", TABLES, sql.Limits(rows=3))
+def test_a_capped_result_says_its_true_count(store: duckdb.DuckDBPyConnection, run: Run) -> None:
+    result = run(store, "SELECT n FROM spans ORDER BY n DESC", TABLES, sql.Limits(rows=3))
     assert result.rows == ((29999,), (29998,), (29997,))
     assert result.total_rows == 30000
 
 
-def test_the_byte_cap_keeps_whole_rows_and_the_true_count(store: duckdb.DuckDBPyConnection) -> None:
-    result = sql.run(store, "SELECT repeat('x', 1000) FROM spans", TABLES, sql.Limits(bytes=10_000))
+def test_the_byte_cap_keeps_whole_rows_and_the_true_count(store: duckdb.DuckDBPyConnection, run: Run) -> None:
+    result = run(store, "SELECT repeat('x', 1000) FROM spans", TABLES, sql.Limits(bytes=10_000))
     assert 5 <= len(result.rows) <= 9
     assert result.total_rows == 30000
 
@@ -146,22 +155,22 @@ def test_the_byte_cap_ends_the_work_on_a_wide_result(monkeypatch: pytest.MonkeyP
     assert result.rows[-1][899] == (len(result.rows) - 1) * 899
 
 
-def test_a_result_that_takes_too_long_to_make_into_rows_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_takes_too_long_to_make_into_rows_is_stopped(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """The interrupt doesn't end work in Python: the limit is looked at between two parts of a batch."""
     connection = sql.connect()
     columns = ", ".join(f"i + {k} AS c{k}" for k in range(100))
     connection.execute(f"CREATE TABLE wide AS SELECT {columns} FROM range(100000) r(i)")
     with pytest.raises(SqlLimit, match=r"ran past its limit of 0\.05 s"):
-        sql.run(connection, "SELECT * FROM wide", ("wide",), sql.Limits(rows=100_000, bytes=1 << 30, seconds=0.05))
+        run(connection, "SELECT * FROM wide", ("wide",), sql.Limits(rows=100_000, bytes=1 << 30, seconds=0.05))
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=40), st.integers(1, 3000))
-def test_the_kept_rows_are_the_first_that_fit(lengths: list[int], limit: int) -> None:
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=40), st.integers(1, 3000), st.booleans())
+def test_the_kept_rows_are_the_first_that_fit(lengths: list[int], limit: int, few: bool) -> None:
     _connection.execute("CREATE OR REPLACE TABLE t (n BIGINT, s VARCHAR)")
     _connection.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * n) for n in lengths])
     try:
-        result = sql.run(_connection, "SELECT n, s FROM t", ("t",), sql.Limits(bytes=limit))
+        result = sql.run(_connection, "SELECT n, s FROM t", ("t",), sql.Limits(bytes=limit), ready=lambda _: few)
     except SqlLimit:
         assert lengths[0] + 8 <= limit + 50 or lengths[0] > limit - 50
         return
@@ -172,18 +181,18 @@ def test_the_kept_rows_are_the_first_that_fit(lengths: list[int], limit: int) ->
     assert kept == len(lengths) or sum(n + 30 for n in lengths[: kept + 1]) > limit
 
 
-def test_one_row_over_the_byte_cap_is_an_error_that_says_what_to_do(store: duckdb.DuckDBPyConnection) -> None:
+def test_one_row_over_the_byte_cap_is_an_error_that_says_what_to_do(store: duckdb.DuckDBPyConnection, run: Run) -> None:
     with pytest.raises(SqlLimit, match=r"larger than 5000 bytes.*left\(column"):
-        sql.run(store, "SELECT repeat('x', 10000)", TABLES, sql.Limits(bytes=5000))
+        run(store, "SELECT repeat('x', 10000)", TABLES, sql.Limits(bytes=5000))
 
 
-def test_no_rows_are_a_result_too(store: duckdb.DuckDBPyConnection) -> None:
-    result = sql.run(store, "SELECT n, service FROM spans WHERE false", TABLES)
+def test_no_rows_are_a_result_too(store: duckdb.DuckDBPyConnection, run: Run) -> None:
+    result = run(store, "SELECT n, service FROM spans WHERE false", TABLES)
     assert (result.columns, result.rows, result.total_rows) == (("n", "service"), (), 0)
 
 
-def test_order_is_kept(store: duckdb.DuckDBPyConnection) -> None:
-    result = sql.run(store, "SELECT n FROM spans", TABLES, sql.Limits(rows=30000))
+def test_order_is_kept(store: duckdb.DuckDBPyConnection, run: Run) -> None:
+    result = run(store, "SELECT n FROM spans", TABLES, sql.Limits(rows=30000))
     assert [row[0] for row in result.rows] == list(range(30000))
 
 
@@ -215,15 +224,15 @@ def test_order_is_kept(store: duckdb.DuckDBPyConnection) -> None:
     ],
 )
 def test_errors_of_the_database_are_short_and_useful(
-    statement: str, says: str, store: duckdb.DuckDBPyConnection
+    statement: str, says: str, store: duckdb.DuckDBPyConnection, run: Run
 ) -> None:
     with pytest.raises(SqlError, match=says) as caught:
-        sql.run(store, statement, (*TABLES, "times"))
+        run(store, statement, (*TABLES, "times"))
     assert type(caught.value) is SqlError
     assert "Use " not in str(caught.value)
     assert len(str(caught.value)) <= 600
     assert "LINE 1" not in str(caught.value)
-    assert sql.run(store, "SELECT 1", TABLES).rows == ((1,),)
+    assert run(store, "SELECT 1", TABLES).rows == ((1,),)
 
 
 def test_a_table_that_has_gone_is_an_error_that_lists_the_tables(store: duckdb.DuckDBPyConnection) -> None:
@@ -276,7 +285,7 @@ _LISTS = "SELECT sum(len(l)) FROM (SELECT list_transform(range(50000), lambda x:
 def test_a_dedicated_process_is_capped_and_its_limit_put_back(
     store: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql, "_dedicated", True)
+    monkeypatch.setattr(limits, "_dedicated", True)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     sql.run(store, "SELECT 1", TABLES)
     with pytest.raises(SqlLimit, match="needs more memory"):
@@ -295,15 +304,17 @@ def test_a_process_with_other_work_keeps_its_limits(
     assert changed == []
 
 
-def test_a_statement_during_which_the_process_grows_too_far_is_interrupted(store: duckdb.DuckDBPyConnection) -> None:
+def test_a_statement_during_which_the_process_grows_too_far_is_interrupted(
+    store: duckdb.DuckDBPyConnection, run: Run
+) -> None:
     with pytest.raises(SqlLimit, match="needs more memory"):
-        sql.run(
+        run(
             store,
             "SELECT len(list(a.range)) FROM range(100000) a, range(100000) b",
             TABLES,
             sql.Limits(seconds=60, memory=200 << 20),
         )
-    assert sql.run(store, "SELECT count(*) FROM spans", TABLES).rows == ((30000,),)
+    assert run(store, "SELECT count(*) FROM spans", TABLES).rows == ((30000,),)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +374,7 @@ def test_times_in_nanoseconds_and_arrows_work_as_models_write_them(
 
 
 def test_statements_side_by_side_put_the_memory_limit_back_once_both_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql, "_dedicated", True)
+    monkeypatch.setattr(limits, "_dedicated", True)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     found: list[object] = []
 

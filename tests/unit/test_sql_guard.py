@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hyve import functions, operators, sql
+from hyve import functions, limits, operators, sql
 from hyve.errors import SqlError, SqlRefused
 from tests.unit import statements
 from tests.unit.statements import TABLES
@@ -36,7 +36,7 @@ def store() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def dedicated(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that runs nothing but statements; else these would take gigabytes before they end."""
-    monkeypatch.setattr(sql, "_dedicated", True)
+    monkeypatch.setattr(limits, "_dedicated", True)
 
 
 @pytest.fixture

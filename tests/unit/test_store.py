@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import hyve
 from hyve.document import Document, Part
 from hyve.strictjson import Pairs
+from tests.unit.documents import fetched
 
 
 def store_of(value: object) -> hyve.Datastore:
@@ -101,15 +102,15 @@ def test_a_large_table_is_loaded_slice_by_slice(monkeypatch: pytest.MonkeyPatch)
     )
     for text in texts:
         with hyve.Datastore.from_text(text) as store:
-            wanted = [store.fetch(f"FROM {table.name}") for table in store.catalog.tables]
+            wanted = [fetched(store, f"FROM {table.name}") for table in store.catalog.tables]
             held = "SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'IN_MEMORY_TABLE'"
-            before = store.fetch(held)
+            before = fetched(store, held)
         with monkeypatch.context() as patch:
             patch.setattr("hyve.store._COMPRESSED", 1 << 10)
             patch.setattr("hyve.store._ROW_GROUP", 2_048)
             with hyve.Datastore.from_text(text) as store:
-                assert [store.fetch(f"FROM {table.name}") for table in store.catalog.tables] == wanted
-                assert store.fetch(held) < before
+                assert [fetched(store, f"FROM {table.name}") for table in store.catalog.tables] == wanted
+                assert fetched(store, held) < before
                 assert same(store.reconstruct(0), hyve.parse(text).parts[0].value)
 
 

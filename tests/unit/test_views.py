@@ -14,6 +14,7 @@ from rank_bm25 import BM25Okapi
 import hyve
 from hyve import notation, rank
 from hyve.prompt import size
+from tests.unit.documents import fetched
 
 
 def orders(rows: int, needle: int | None = None) -> list[dict[str, object]]:
@@ -403,7 +404,7 @@ def test_means_of_metrics_are_of_gauges() -> None:
         prompt = hyve.view(json.dumps(value), question="?", budget=2500)
         lines, rows = shown(prompt, "metric_points")
         mean = next(line for line in lines if line.startswith("- mean") and "by name" in line)
-        ((expected,),) = store.fetch("SELECT avg(value) FROM metric_points WHERE kind = 'gauge'")
+        ((expected,),) = fetched(store, "SELECT avg(value) FROM metric_points WHERE kind = 'gauge'")
         assert mean == f"- mean value of gauges by name: db.pool.used {expected:.6g}"
         assert all(line.startswith("- mean value of gauges by ") for line in lines if line.startswith("- mean"))
         assert not any("mean" in line for line in lines if re.match("- (value|count|sum) ", line))
