@@ -32,8 +32,10 @@ _FEWEST, _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 48, 12, 64, 128
 """Values of a series that has a level, blocks that it is parted into, and values that are looked at of each."""
 _PARTED, _GROUPS, _MOST = 3, 4, 4
 """So many columns part a table into series, of so many series at most, and of so many changes in each, is told."""
-_BEYOND = 6.0
-_AWAY, _ALIKE, _MOVED = 0.8, 0.25, 0.5
+_BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 6.0, 48.0, 3, 1.56, 1.4
+_CLIP, _COARSE, _APART = 3.0, 16, 0.9
+"""Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart."""
+_AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.5
 """A change is larger than this share of the spread; quartiles move by this share of it; what is level moves by less."""
 _HELD = 10
 """So many equal numbers are a level."""
@@ -122,7 +124,7 @@ class Changes:
         found = []
         views = [view for view in self.found.views if is_dimension(view) and view.distinct <= SMALL and not view.same]
         for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
-            if view.distinct * _HELD > view.rows:
+            if view.distinct * _HELD > view.rows or view.rows < _FEWEST:
                 continue
             codes, values = self.found.columns.coded(view.column.name)
             codes = codes[self.rows].astype(np.int16)  # these are sorted by their bits
@@ -146,9 +148,12 @@ class Changes:
         """
         if len(self.rows) < _FEWEST:
             return []
+        clipped = np.clip(away, -_CLIP, _CLIP)
         tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
         for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):
-            steps = _steps(away, used, parted)
+            if len(self.rows) < _FEWEST * len(parted.sizes) or not (some := _moving(clipped, used, parted)):
+                continue
+            steps = _steps(away, *some)
             if steps:
                 tried.append((-max(size for size, _, _ in steps), place, parted, [(g, at) for _, g, at in steps]))
         for beyond, _, parted, steps_of in sorted(tried, key=lambda one: one[:2]):
@@ -275,9 +280,9 @@ def _gaps(times: Rows) -> list[tuple[int, float]]:
     return [(int(i) + 1, float(distances[i]) / usual) for i in places if even or distances[i] > 2 * rest]
 
 
-def _steps(away: Floats, used: NDArray[np.bool_], parted: _Parted) -> list[tuple[float, int, Rows]]:
-    """(how far the largest one stands out, the number of the series, places) of series that may change their level,
-    those that stand out most first. Places count the used rows of the series."""
+def _moving(clipped: Floats, used: NDArray[np.bool_], parted: _Parted) -> tuple[Rows, Rows, Rows, Rows] | None:
+    """(the used rows, the numbers of series, where they begin in these rows, their sizes) of series of which means of
+    few blocks are far apart: most aren't, and nothing more is to be looked at."""
     rows, starts, sizes = parted.rows, parted.starts, parted.sizes
     owners: Rows = np.arange(len(sizes))
     if not used.all():
@@ -285,47 +290,68 @@ def _steps(away: Floats, used: NDArray[np.bool_], parted: _Parted) -> list[tuple
         rows, of = rows[kept], parted.owners[kept]
         owners, sizes = np.unique(of, return_counts=True)
         starts = np.cumsum(sizes) - sizes
-    if not len(sizes):
-        return []
-    large = np.flatnonzero(sizes >= max(_FEWEST, int(sizes.max()) // 8))
-    if not len(large):
-        return []
-    owners, starts, sizes = owners[large], starts[large], sizes[large]
+    largest = int(sizes.max()) if len(sizes) else 0
+    if largest < _FEWEST:
+        return None
+    if len(sizes) > 1:
+        large = np.flatnonzero(sizes >= max(_FEWEST, largest // 8))
+        owners, starts, sizes = owners[large], starts[large], sizes[large]
+    blocks = min(_COARSE, max(4, largest // 24))
+    edges = starts[:, None] + np.arange(blocks) * sizes[:, None] // blocks
+    # What follows a series that was left out would count as the last block's: its end is an edge, too.
+    ends = np.concatenate([edges, (starts + sizes)[:, None]], axis=1).ravel()
+    sums = np.add.reduceat(np.append(clipped[rows], 0.0), ends).reshape(len(sizes), -1)[:, :-1]
+    means = sums / np.diff(np.concatenate([edges, (starts + sizes)[:, None]], axis=1), axis=1)
+    moving = means.max(axis=1) - means.min(axis=1) > _APART
+    return (rows, owners[moving], starts[moving], sizes[moving]) if moving.any() else None
+
+
+def _steps(away: Floats, rows: Rows, owners: Rows, starts: Rows, sizes: Rows) -> list[tuple[float, int, Rows]]:
+    """(how far the largest one stands out, the number of the series, places) of series that may change their level,
+    those that stand out most first. Places count the used rows of the series."""
     least = int(sizes.min())
-    blocks = min(_BLOCKS, least // 4)
+    blocks = max(_LEAST_BLOCKS, min(_BLOCKS, least // 8))
     samples = min(_SAMPLES, least // blocks)
     spread = np.arange(blocks * samples) * (sizes[:, None] / (blocks * samples))
     taken = away[rows[starts[:, None] + spread.astype(np.int64)]].reshape(len(sizes), blocks, samples)
     taken.sort(axis=2)
     half, quarter = samples // 2, samples // 4
     middles = taken[:, :, half]
-    apart = middles[:, 2:] - middles[:, :-2]
-    apart -= _middle(apart)
     noise = (_middle(taken[:, :, -1 - quarter] - taken[:, :, quarter]) / 1.349) * (1.77 / math.sqrt(samples))
-    sizes_of = np.abs(apart)
-    sigma = np.maximum(1.4826 * _middle(sizes_of), noise)
-    sigma = np.maximum(sigma, 1e-9 * np.abs(middles).max(axis=1, keepdims=True))
+    least_sigma = 1e-9 * np.abs(middles).max(axis=1, keepdims=True)
+    apart = middles[:, 2:] - middles[:, :-2]
+    apart = np.abs(apart - _middle(apart))
+    sigma = np.maximum(1.4826 * _middle(apart), noise)
+    sums = np.cumsum(np.pad(middles, ((0, 0), (1, 0))), axis=1)
+    means = (sums[:, _WIDE:] - sums[:, :-_WIDE]) / _WIDE
+    wide = means[:, _WIDE + 1 :] - means[:, : -_WIDE - 1]
+    wide = np.abs(wide - _middle(wide))
+    # Of noise, means of three differ by less than one block from another; what wanders differs by more, further away.
+    wander = _WANDERS * np.maximum(sigma**2 - _UNSURE * noise**2, 0)
+    beyond = np.zeros((2, len(sizes), blocks))
     with np.errstate(all="ignore"):
-        beyond = np.nan_to_num(sizes_of / sigma)
-    limit = _BEYOND + 72 / blocks
-    tops = beyond.max(axis=1)
+        beyond[0, :, 1:-1] = apart / np.maximum(sigma, least_sigma)
+        beyond[1, :, _WIDE:-_WIDE] = wide / np.maximum(np.sqrt(noise**2 / _WIDE + wander), least_sigma)
+    beyond = np.nan_to_num(beyond)
+    limit = _BEYOND + _FEWER / blocks
+    tops = beyond.max(axis=(0, 2))
     found = []
     for group in np.flatnonzero(tops > limit)[np.argsort(-tops[tops > limit], kind="stable")].tolist():
-        places: list[int] = []
-        for block in np.argsort(-beyond[group], kind="stable").tolist():
-            if beyond[group, block] <= limit or len(places) > _MOST:
-                break
-            if all(abs(block - other) > 2 for other in places):
-                places.append(block)
+        places: list[tuple[int, int]] = []
+        by_size = np.argsort(-beyond[:, group].ravel(), kind="stable")[: np.count_nonzero(beyond[:, group] > limit)]
+        for width, block in (divmod(place, blocks) for place in by_size.tolist()):
+            if all(abs(block - other) > (_WIDE + 1 if width or wider else 2) for other, wider in places):
+                places.append((block, width))
         if len(places) <= _MOST:
-            at = (np.sort(np.array(places)) + 1.5) * (int(sizes[group]) / blocks)
+            at = (np.sort([block for block, _ in places]) + 0.5) * (int(sizes[group]) / blocks)
             found.append((float(tops[group]), int(owners[group]), at.astype(np.int64)))
     return found
 
 
 def _middle(values: Floats) -> Floats:
     """The medians of rows."""
-    return np.asarray(np.median(values, axis=1, keepdims=True), np.float64)
+    half = values.shape[1] // 2
+    return np.asarray(np.partition(values, half, axis=1)[:, half : half + 1], np.float64)
 
 
 def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, float]]:
@@ -344,8 +370,9 @@ def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float,
             continue
         low, high = np.quantile(before, (0.25, 0.5, 0.75)), np.quantile(behind, (0.25, 0.5, 0.75))
         step, moved = float(high[1] - low[1]), high - low
-        noise = float(min(low[2] - low[0], high[2] - high[0])) / 1.349
-        if abs(step) < _AWAY * noise or (moved / step).min() < _ALIKE:
+        noise = float(max(low[2] - low[0], high[2] - high[0])) / 1.349
+        of_chance = 1.25 * noise * math.sqrt(1 / len(before) + 1 / len(behind))
+        if abs(step) <= max(_AWAY * noise, _CHANCE * of_chance) or (moved / step).min() < _ALIKE:
             continue
         drift = max(abs(float(np.median(half[1]) - np.median(half[0]))) for half in (_halves(before), _halves(behind)))
         if drift > _MOVED * abs(step):
