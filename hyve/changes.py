@@ -32,7 +32,7 @@ _FEWEST, _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 48, 12, 64, 128
 """Values of a series that has a level, blocks that it is parted into, and values that are looked at of each."""
 _PARTED, _GROUPS, _MOST = 3, 4, 4
 """So many columns part a table into series, of so many series at most, and of so many changes in each, is told."""
-_BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 6.0, 48.0, 3, 1.56, 1.4
+_BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
 _CLIP, _COARSE, _APART = 3.0, 16, 0.9
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart."""
 _AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.5
@@ -321,7 +321,7 @@ def _steps(away: Floats, rows: Rows, owners: Rows, starts: Rows, sizes: Rows) ->
     least_sigma = 1e-9 * np.abs(middles).max(axis=1, keepdims=True)
     apart = middles[:, 2:] - middles[:, :-2]
     apart = np.abs(apart - _middle(apart))
-    sigma = np.maximum(1.4826 * _middle(apart), noise)
+    sigma = np.maximum(_deviation(apart), noise)
     sums = np.cumsum(np.pad(middles, ((0, 0), (1, 0))), axis=1)
     means = (sums[:, _WIDE:] - sums[:, :-_WIDE]) / _WIDE
     wide = means[:, _WIDE + 1 :] - means[:, : -_WIDE - 1]
@@ -352,6 +352,12 @@ def _middle(values: Floats) -> Floats:
     """The medians of rows."""
     half = values.shape[1] // 2
     return np.asarray(np.partition(values, half, axis=1)[:, half : half + 1], np.float64)
+
+
+def _deviation(sizes: Floats) -> Floats:
+    """The standard deviation of normal numbers in a row, of the sizes but for the largest fifth, which a change has."""
+    most = max(1, sizes.shape[1] * 4 // 5)
+    return np.asarray(np.partition(sizes, most - 1, axis=1)[:, :most].mean(axis=1, keepdims=True) / 0.5586, np.float64)
 
 
 def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, float]]:
