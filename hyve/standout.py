@@ -66,6 +66,11 @@ def stands_out(found: Profile) -> StandsOut:
             kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
         of_rows = np.append(kinds, -1)[codes]
         scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
+    for i, view in views:
+        if view.identifier:
+            codes, values = columns.coded(view.column.name)
+            odd = rank.odd_characters(values.array)
+            scores.add(i, None if odd is None else np.append(odd, 0.0)[codes])
     series, size = _series(columns, views)
     changes = Changes(found, series, size)
     told = changes.others()
