@@ -28,15 +28,16 @@ from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dim
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-_FEWEST, _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 48, 12, 64, 128
+_FEWEST, _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 64, 12, 64, 128
 """Values of a series that has a level, blocks that it is parted into, and values that are looked at of each."""
 _PARTED, _GROUPS, _MOST = 3, 4, 4
 """So many columns part a table into series, of so many series at most, and of so many changes in each, is told."""
 _BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
 _CLIP, _COARSE, _APART = 3.0, 16, 0.9
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart."""
-_AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.5
-"""A change is larger than this share of the spread; quartiles move by this share of it; what is level moves by less."""
+_AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.4
+"""A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
+of it; what is level moves by less than that: what goes on evenly by half."""
 _HELD = 10
 """So many equal numbers are a level."""
 _FEW_GAPS, _TIMES = 3, 5
@@ -99,10 +100,15 @@ class Changes:
         """The rows in the order of their time."""
         rows: Rows = np.arange(self.found.table.rows)
         if self.time is not None:
-            at = self._instants(self.time)
+            at = self._times
             if (at[1:] < at[:-1]).any():
                 rows = np.argsort(at, kind="stable")
         return rows
+
+    @cached_property
+    def _times(self) -> Rows:
+        assert self.time is not None  # asked where there is one
+        return self._instants(self.time)
 
     def _instants(self, column: int) -> Rows:
         """The times of a column, or its whole numbers; where there is none, that of the row before."""
@@ -124,7 +130,7 @@ class Changes:
         found = []
         views = [view for view in self.found.views if is_dimension(view) and view.distinct <= SMALL and not view.same]
         for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
-            if view.distinct * _HELD > view.rows or view.rows < _FEWEST:
+            if view.distinct * _FEWEST > view.rows:
                 continue
             codes, values = self.found.columns.coded(view.column.name)
             codes = codes[self.rows].astype(np.int16)  # these are sorted by their bits
@@ -151,12 +157,10 @@ class Changes:
         clipped = np.clip(away, -_CLIP, _CLIP)
         tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
         for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):
-            if len(self.rows) < _FEWEST * len(parted.sizes) or not (some := _moving(clipped, used, parted)):
-                continue
-            steps = _steps(away, *some)
-            if steps:
+            if (some := _moving(clipped, used, parted)) and (steps := _steps(away, *some)):
                 tried.append((-max(size for size, _, _ in steps), place, parted, [(g, at) for _, g, at in steps]))
-        for beyond, _, parted, steps_of in sorted(tried, key=lambda one: one[:2]):
+        # What all series share is told once; what one of them does is found best where they are parted by it.
+        for beyond, _, parted, steps_of in sorted(tried, key=lambda one: (one[2].by is not None, *one[:2])):
             told: list[Change] = []
             for group, places in steps_of[:_GROUPS]:
                 rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
@@ -213,7 +217,7 @@ class Changes:
     def gaps(self, column: int) -> Iterator[Change]:
         """The gaps of times, or of numbers at a fixed distance: those of all rows, and of series those beside them."""
         view = self.found.views[column]
-        at = self._instants(column)
+        at = self._times if column == self.time else self._instants(column)
         rows = self.rows if column == self.time else np.argsort(at, kind="stable")
         known: list[tuple[int, int]] = []
         for place, ratio in _gaps(at[rows]):
@@ -284,8 +288,14 @@ def _moving(clipped: Floats, used: NDArray[np.bool_], parted: _Parted) -> tuple[
     """(the used rows, the numbers of series, where they begin in these rows, their sizes) of series of which means of
     few blocks are far apart: most aren't, and nothing more is to be looked at."""
     rows, starts, sizes = parted.rows, parted.starts, parted.sizes
+    whole = bool(used.all())
+    if len(sizes) == 1 and whole:
+        blocks = min(_COARSE, max(4, len(rows) // 24))
+        size = len(rows) // blocks
+        sums = np.add.reduce(clipped[rows[: blocks * size]].reshape(blocks, size), axis=1)
+        return (rows, starts, starts, sizes) if sums.max() - sums.min() > _APART * size else None
     owners: Rows = np.arange(len(sizes))
-    if not used.all():
+    if not whole:
         kept = used[rows]
         rows, of = rows[kept], parted.owners[kept]
         owners, sizes = np.unique(of, return_counts=True)

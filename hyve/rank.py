@@ -166,17 +166,9 @@ def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
     return scores if odd else None
 
 
-def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How far each number is from the median of its own series, in robust spreads, a quarter of them, at most 10.
-
-    NaN and infinities surprise by 8. `there` says which rows have a number, `series` which rows go together.
-    """
-    finite = there & np.isfinite(numbers)
-    return surprising(away(numbers, finite, series), there & ~finite)
-
-
 def surprising(far: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """`outliers` of what `away` found; `odd` are NaN and infinities."""
+    """How much numbers surprise that are so `far` from the median of their series in robust spreads: a quarter of it,
+    at most 10. Those that are `odd`, NaN and infinities, surprise by 8."""
     scores: NDArray[np.float64] = np.minimum(np.abs(far), 40) / 4
     scores[odd] = 8.0
     return scores
@@ -188,7 +180,10 @@ def away(numbers: NDArray[np.float64], used: NDArray[np.bool_], series: NDArray[
     finite = np.flatnonzero(used)
     if not len(finite):
         return found
-    order = finite[np.lexsort((numbers[finite], series[finite]))]
+    if len(finite) == len(numbers) and not series.any():
+        order = np.argsort(numbers)
+    else:
+        order = finite[np.lexsort((numbers[finite], series[finite]))]
     values, owners = numbers[order], series[order]
     starts, sizes = runs(owners)
     with np.errstate(all="ignore"):
@@ -199,7 +194,8 @@ def away(numbers: NDArray[np.float64], used: NDArray[np.bool_], series: NDArray[
             squares = (values - np.repeat(means, sizes)) ** 2
             spread = np.where(spread > 0, spread, np.sqrt(np.add.reduceat(squares, starts) / sizes))
         far = (values - np.repeat(median, sizes)) / np.repeat(spread, sizes)
-    found[order] = np.nan_to_num(far, nan=0.0, posinf=0.0, neginf=0.0)
+    far[~np.isfinite(far)] = 0.0
+    found[order] = far
     return found
 
 
