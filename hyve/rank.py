@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:\.\d+)*")
@@ -132,38 +131,6 @@ def rare_kinds(
 
 
 _ROUNDED = 1e-9
-
-
-_CLASSES = np.zeros(256, np.uint8)
-for _bit, _characters in enumerate(
-    (b"GHIJKLMNOPQRSTUVWXYZ", b"ghijklmnopqrstuvwxyz", b"ABCDEF", b"abcdef", b"-", b"_")
-):
-    _CLASSES[np.frombuffer(_characters, np.uint8)] = 1 << _bit
-_CLASSES[(_CLASSES == 0) & ~np.isin(np.arange(256), np.frombuffer(b"0123456789", np.uint8))] = 1 << 6
-_ODD_IDS = 200
-"""Of so many ids at most one has a kind of characters that is odd."""
-
-
-def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
-    """The surprise of each id that it has characters of a kind that hardly any other has: letters that are no
-    hexadecimal digits, capitals, hyphens, underscores, others; None where none has."""
-    if len(texts) < _ODD_IDS or texts.type != pa.string():
-        return None
-    _, offsets, data = texts.buffers()
-    if offsets is None or data is None:
-        return None
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    classes = np.append(_CLASSES[np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]], np.uint8(0))
-    kinds = np.bitwise_or.reduceat(classes, ends[:-1] - ends[0])
-    kinds[ends[1:] == ends[:-1]] = 0
-    counts = {bit: int(np.count_nonzero(kinds & (1 << bit))) for bit in range(7)}
-    odd = {bit: count for bit, count in counts.items() if 0 < count * _ODD_IDS <= len(texts)}
-    scores = np.zeros(len(texts))
-    for bit, count in odd.items():
-        as_rare = sum(other <= 2 * count for other in odd.values())
-        found = surprise(len(texts), 2 * as_rare, count)
-        scores = np.maximum(scores, np.where(kinds & (1 << bit), found, 0.0))
-    return scores if odd else None
 
 
 def surprising(far: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.changes import Changes
-from hyve.columns import Columns
+from hyve.columns import Codes, Columns
+from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, entity_rank, is_dimension, is_measure
 from hyve.templates import MASK, kinds_of
 
@@ -66,11 +67,11 @@ def stands_out(found: Profile) -> StandsOut:
             kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
         of_rows = np.append(kinds, -1)[codes]
         scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
+        scores.of_values(i, codes, far_numbers(values.array, kinds) if table.rows >= _MANY else None)
     for i, view in views:
         if view.identifier:
             codes, values = columns.coded(view.column.name)
-            odd = rank.odd_characters(values.array)
-            scores.add(i, None if odd is None else np.append(odd, 0.0)[codes])
+            scores.of_values(i, codes, odd_characters(values.array) if table.rows >= _MANY else None)
     series, size = _series(columns, views)
     changes = Changes(found, series, size)
     told = changes.others()
@@ -88,8 +89,8 @@ def stands_out(found: Profile) -> StandsOut:
     return StandsOut(tuple(rows), tuple(change.text for change in told))
 
 
-_FEWEST = 8
-_CHANGES = 8
+_FEWEST, _MANY, _CHANGES = 8, 200, 8
+"""Rows of a table in which a kind is rare, or a text odd, and so many changes are told of it."""
 
 
 def _presence(found: Profile, views: Iterable[tuple[int, ColumnView]], scores: _Scores) -> None:
@@ -183,6 +184,11 @@ class _Scores:
         self.best[rows] = scores[rows]
         self.column[rows] = column
         self.kind[rows] = (len(self.tops) << 32) + (0 if kinds is None else kinds[rows].astype(np.int64) + 1)
+
+    def of_values(self, column: int, codes: Codes, scores: NDArray[np.float64] | None) -> None:
+        """Takes in the scores of a column's distinct values."""
+        if scores is not None:
+            self.add(column, np.append(scores, 0.0)[codes])
 
     def beside(self, column: int, rows: Iterable[int], score: float) -> None:
         """Takes in the rows beside a change, each pair of which is of a kind of its own."""

@@ -9,12 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hyve
+from hyve import rank
+from hyve.oddtexts import far_numbers
 
 START = datetime(2026, 1, 31, 12)
 
@@ -228,3 +231,42 @@ def test_an_odd_id_among_those_of_one_form_is_shown() -> None:
     assert 618 not in rows_in(data_of(rows))
     rows[618]["id"] = "ZZ-manual-override"
     assert re.search(r"^618\|.*ZZ-manual-override", data_of(rows), re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", ["duration", "message"])
+def test_a_number_far_above_those_in_the_same_place_of_other_texts_is_shown(kind: str) -> None:
+    rng = np.random.default_rng(3)
+
+    def said(value: int) -> str:
+        if kind == "duration":
+            return f"{value}ms"
+        return f"user {rng.integers(10**6)} from 10.0.{rng.integers(255)}.1:{rng.integers(60_000)} latency={value}"
+
+    rows = [{"text": said(int(rng.integers(10, 99))), "v": i % 7} for i in range(1_000)]
+    assert 618 not in rows_in(data_of(rows))
+    rows[618]["text"] = said(93_000)
+    assert re.search(r"^618\|.*93000", data_of(rows), re.MULTILINE)
+
+
+@given(st.lists(st.text(alphabet="0123456789abZ-_.é =", max_size=40), min_size=50, max_size=300, unique=True))
+@settings(max_examples=50, deadline=None)
+def test_numbers_far_out_are_those_that_a_pattern_finds(texts: list[str]) -> None:
+    """Of texts of one kind, by the numbers that stand first, second ...; longer ones than 15 digits are none."""
+    expected = np.zeros(len(texts))
+    for place in range(8):
+        found = [(number, i) for i, text in enumerate(texts) for number in _number(text, place)]
+        numbers = sorted((number for number, _ in found), reverse=True)
+        rest = (sum(numbers) - numbers[0]) / max(1, len(numbers) - 1) if numbers else 0
+        if len(numbers) < 50 or numbers[0] <= 20 * max(1.0, rest):
+            continue
+        far = next((i for i in range(1, 4) if numbers[i - 1] >= 10 * max(1, numbers[i])), 0)
+        for number, i in found:
+            if far and number >= numbers[far - 1]:
+                expected[i] = max(expected[i], rank.surprise(len(numbers), 2, far))
+    scores = far_numbers(pa.array(texts, pa.string()), np.zeros(len(texts), np.int64))
+    assert (np.zeros(len(texts)) if scores is None else scores).tolist() == pytest.approx(expected.tolist())
+
+
+def _number(text: str, place: int) -> list[int]:
+    found = re.findall(r"(?<![\w.:/-])[0-9]+", text)
+    return [int(found[place])] if place < len(found) and len(found[place]) <= 15 else []
