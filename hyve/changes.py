@@ -39,7 +39,9 @@ _AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.4
 """A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
 of it; what is level moves by less than that: what goes on evenly by half."""
 _HELD = 10
-"""So many equal numbers are a level."""
+"""So many equal numbers are a level, and so many numbers tell whether a series changes."""
+_MOST_OF = 0.75
+"""A change of this share of the series is one of the table."""
 _FEW_GAPS, _TIMES = 3, 5
 
 
@@ -133,9 +135,9 @@ class Changes:
             if view.distinct * _FEWEST > view.rows:
                 continue
             codes, values = self.found.columns.coded(view.column.name)
-            codes = codes[self.rows].astype(np.int16)  # these are sorted by their bits
-            order = np.argsort(codes, kind="stable")[view.nulls :]
-            starts, sizes = rank.runs(codes[order])
+            short = codes[self.rows].astype(np.int16)  # these are sorted by their bits
+            order = np.argsort(short, kind="stable")[view.nulls :]
+            starts, sizes = rank.runs(short[order])
             found.append(_Parted(view, self.rows[order], starts, sizes, [str(value) for value in values.shown()]))
         return found
 
@@ -143,7 +145,7 @@ class Changes:
     def mixed(self) -> bool:
         """Whether the series take turns: where one follows another, a change from one to the next is none."""
         along = self.series[self.rows]
-        return self.count < 2 or np.count_nonzero(along[1:] != along[:-1]) >= 4 * self.count
+        return self.count < 2 or int(np.count_nonzero(along[1:] != along[:-1])) >= 4 * self.count
 
     # Levels
 
@@ -166,11 +168,32 @@ class Changes:
                 rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
                 rows = rows[used[rows]]
                 for at, before, behind in _placed(away[rows], numbers[rows], places):
+                    if parted.by is None and not self._shared(away, rows, at):
+                        continue
                     text = f"level {_number(before)}→{_number(behind)}"
-                    told.append(self._change(column, min(8.0, 4 - beyond / 20), rows, at, text, parted, group))
+                    told.append(self._change(column, min(8.0, 5 - beyond / 20), rows, at, text, parted, group))
             if told:
                 return told
         return []
+
+    def _shared(self, away: Floats, rows: Rows, at: int) -> bool:
+        """Whether most of the series change, as far as it can be seen of each."""
+        if self.count < 2:
+            return True
+        reach = 8 * _block(len(rows))
+        before, behind = rows[max(0, at - reach) : at], rows[at : at + reach]
+        series, of = np.unique(self.series[np.concatenate([before, behind])], return_inverse=True)
+        parts = of[: len(before)], of[len(before) :]
+        counts = [np.bincount(part, minlength=len(series)) for part in parts]
+        seen = np.minimum(*counts) >= _HELD
+        if not seen.any():
+            return True
+        sums = [
+            np.bincount(part, away[which], len(series)) for part, which in zip(parts, (before, behind), strict=True)
+        ]
+        moved = sums[1][seen] / counts[1][seen] - sums[0][seen] / counts[0][seen]
+        step = float(np.median(away[behind]) - np.median(away[before]))
+        return bool(np.mean(moved / step > _ALIKE) >= _MOST_OF)
 
     def held(self, column: int) -> list[Change]:
         """The changes of a number that is held for long."""
@@ -254,7 +277,7 @@ class Changes:
         view = self.found.views[column]
         name, before = quote(view.column.name), int(rows[place - 1])
         since = f"after {self._at(column, before)} (rowid {before})"
-        score = min(8.0, 4 + ratio / 20)
+        score = min(8.0, 5 + ratio / 20)
         if place == len(rows):
             return Change(column, score, (before,), f"- {name}: none{of} {since}")
         behind = int(rows[place])
@@ -375,7 +398,7 @@ def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float,
     count = len(away)
     if _counts(numbers):
         return []
-    block = max(4, -(-count // _BLOCKS))
+    block = _block(count)
     found = []
     for number, place in enumerate(near.tolist()):
         first = int(near[number - 1]) + block if number else 0
@@ -400,6 +423,11 @@ def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float,
     return found
 
 
+def _block(count: int) -> int:
+    """How many of so many values are looked at together."""
+    return max(4, -(-count // _BLOCKS))
+
+
 def _halves(values: Floats) -> tuple[Floats, Floats]:
     half = max(1, len(values) // 2)
     return values[:half], values[-half:]
@@ -418,7 +446,7 @@ def _counts(numbers: Floats) -> bool:
     """Whether numbers hardly ever go back, or hardly ever on: counters, ids."""
     steps = np.diff(numbers)
     up, down = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
-    return up + down > 2 * _MOST and min(up, down) * 20 < up + down
+    return bool(up + down > 2 * _MOST and min(up, down) * 20 < up + down)
 
 
 def _number(value: float) -> str:

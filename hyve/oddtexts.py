@@ -39,7 +39,8 @@ def _bytes(texts: pa.Array[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]] 
     """(the bytes of all texts, where each begins and the last one ends)."""
     if texts.type != pa.string() or texts.null_count:
         return None
-    _, offsets, data = texts.buffers()
+    buffers: list[Any] = texts.buffers()
+    _, offsets, data = buffers
     if offsets is None or data is None:
         return None
     edges = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)

@@ -107,6 +107,17 @@ def test_a_change_of_one_series_is_told_as_its_own() -> None:
     assert {768 + 499, 768 + 500} <= set(rows_in(text))
 
 
+def test_a_change_of_several_series_is_told_of_each_and_one_of_all_once() -> None:
+    rng = np.random.default_rng(5)
+    text = data_of(matrix(lambda series, i: rng.normal(10, 0.5) + 8 * (series > 0 and i >= 500)))
+    told = re.findall(r"^- value: level \S+→\S+ of (\S+) from rowid (\d+)", text, re.MULTILINE)
+    assert sorted(told) == [("10.0.0.1:9100", str(768 + 500)), ("10.0.0.2:9100", str(2 * 768 + 500))]
+    text = data_of(matrix(lambda series, i: rng.normal(10 * series, 0.5) + 8 * (i >= 500)))
+    told = re.findall(r"^- value: level (\S+)→(\S+) from rowid (\d+)", text, re.MULTILINE)
+    assert [row for _, _, row in told] == ["500"]
+    assert [float(value) for value in told[0][:2]] == pytest.approx([10, 18], abs=0.5)
+
+
 def test_gaps_are_told_of_the_table_and_of_a_series() -> None:
     rows = requests(2)
     for i, row in enumerate(rows[700:], 700):
@@ -193,8 +204,7 @@ def test_the_only_row_without_a_value_is_shown(kind: str, budget: int) -> None:
     if kind == "missing":
         del rows[777]["msg"]
     else:
-        name, value = {"null": ("latency", None), "host": ("host", None), "list": ("tags", [])}[kind]
-        rows[777][name] = value
+        rows[777][{"null": "latency", "host": "host", "list": "tags"}[kind]] = [] if kind == "list" else None
     assert 777 in rows_in(data_of(rows, budget))
 
 
