@@ -47,12 +47,15 @@ _FEW_GAPS, _TIMES = 3, 5
 
 @dataclass(frozen=True)
 class Change:
-    """Something that changed: in which column, how far it stands out, the rows at its edge, and what is said of it."""
+    """Something that changed: in which column, how far it stands out, the rows at its edge, and what is said of it:
+    `text`, `of` which series (as the data names it, "" for all), and `place`."""
 
     column: int
     score: float
     rows: tuple[int, ...]
     text: str
+    of: str
+    place: str
 
 
 @dataclass(frozen=True)
@@ -220,17 +223,15 @@ class Changes:
         before, behind = int(rows[at - 1]), int(rows[at])
         when = f" ({self._at(self.time, behind)})" if self.time is not None else ""
         name = quote(self.found.views[column].column.name)
-        return Change(
-            column, score, (before, behind), f"- {name}: {text}{self._of(parted, group)} from rowid {behind}{when}"
-        )
+        place = f" from rowid {behind}{when}"
+        return Change(column, score, (before, behind), f"- {name}: {text}", self._of(parted, group), place)
 
     def _of(self, parted: _Parted, group: int) -> str:
         if parted.by is None:
             return ""
         code = int(self.found.columns.coded(parted.by.column.name)[0][parted.rows[parted.starts[group]]])
         name = parted.labels[code]
-        name = f"{SERIES} {name}" if parted.by.column.name == SERIES else name
-        return f" of {name if len(name) <= 60 else name[:60] + '…'}"
+        return f"{SERIES} {name}" if parted.by.column.name == SERIES else name
 
     def _at(self, column: int, row: int) -> Any:
         return self.found.columns.cells(self.found.views[column].column.name, [row])[0]
@@ -276,15 +277,14 @@ class Changes:
     def _gap(self, column: int, at: Rows, rows: Rows, place: int, ratio: float, of: str) -> Change:
         view = self.found.views[column]
         name, before = quote(view.column.name), int(rows[place - 1])
-        since = f"after {self._at(column, before)} (rowid {before})"
+        since = f" after {self._at(column, before)} (rowid {before})"
         score = min(8.0, 5 + ratio / 20)
         if place == len(rows):
-            return Change(column, score, (before,), f"- {name}: none{of} {since}")
+            return Change(column, score, (before,), f"- {name}: none", of, since)
         behind = int(rows[place])
         size = (int(at[behind]) - int(at[before])) / (1e9 if view.time else 1)
-        return Change(
-            column, score, (before, behind), f"- {name}: gap of {size:g}{' s' if view.time else ''}{of} {since}"
-        )
+        text = f"- {name}: gap of {size:g}{' s' if view.time else ''}"
+        return Change(column, score, (before, behind), text, of, since)
 
 
 def _gaps(times: Rows) -> list[tuple[int, float]]:

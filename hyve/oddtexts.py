@@ -22,6 +22,9 @@ _NUMBERS, _DIGITS = 8, 15
 _ABOVE, _BEHIND, _FEW = 20, 10, 3
 """A number far out is so many times the mean of the others, and the next one; there are only a few of them."""
 
+_BYTES = 32 << 20
+"""Of more bytes of texts, numbers, which take some times as much, are not looked for; ids are in four times as many."""
+
 _CLASSES = np.zeros(256, np.uint8)
 for _bit, _characters in enumerate(
     (b"GHIJKLMNOPQRSTUVWXYZ", b"ghijklmnopqrstuvwxyz", b"ABCDEF", b"abcdef", b"-", b"_")
@@ -35,9 +38,10 @@ _WITHIN[128:] = True
 """Bytes behind which digits are part of a word, a fraction, a time or an address."""
 
 
-def _bytes(texts: pa.Array[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
-    """(the bytes of all texts, where each begins and the last one ends)."""
-    if texts.type != pa.string() or texts.null_count:
+def _bytes(texts: pa.Array[Any], most: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
+    """(the bytes of all texts, where each begins and the last one ends); None where
+    they are more than `most` bytes."""
+    if texts.type != pa.string() or texts.null_count or texts.nbytes > most:
         return None
     buffers: list[Any] = texts.buffers()
     _, offsets, data = buffers
@@ -50,7 +54,7 @@ def _bytes(texts: pa.Array[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]] 
 def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
     """The surprise of each of distinct ids that it has characters of a kind that hardly any other has: letters that are
     no hexadecimal digits, capitals, hyphens, underscores, others; None where none has."""
-    read = _bytes(texts) if len(texts) >= _MANY else None
+    read = _bytes(texts, 4 * _BYTES) if len(texts) >= _MANY else None
     if read is None:
         return None
     data, edges = read
@@ -69,7 +73,7 @@ def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
 def far_numbers(texts: pa.Array[Any], kinds: NDArray[np.integer[Any]]) -> NDArray[np.float64] | None:
     """The surprise of each of distinct texts that a number in it is far above those in the same place of texts of its
     kind: `93000ms` among `10ms`; None where none is."""
-    read = _bytes(texts) if len(texts) >= _FORM else None
+    read = _bytes(texts, _BYTES) if len(texts) >= _FORM else None
     if read is None:
         return None
     data, edges = read

@@ -176,7 +176,8 @@ def row_view(
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))
     columns_shown = tuple(views[i].column.name for i in picked)
-    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown, odd.changes)
+    changes = tuple(f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}" for one in odd.changes)
+    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown, changes)
 
 
 def _picked(

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import rank
-from hyve.changes import Changes
+from hyve.changes import Change, Changes
 from hyve.columns import Codes, Columns
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, entity_rank, is_dimension, is_measure
@@ -45,7 +45,7 @@ class StandsOut:
     fields. `changes` are said of the table: where levels change and times have gaps."""
 
     rows: tuple[tuple[int, float, list[int]], ...]
-    changes: tuple[str, ...]
+    changes: tuple[Change, ...]
 
 
 def stands_out(found: Profile) -> StandsOut:
@@ -86,7 +86,7 @@ def stands_out(found: Profile) -> StandsOut:
         scores.beside(change.column, change.rows, change.score)
     texts_first = [view.column.type != "VARCHAR" for view in found.views]
     rows = ((row, score, sorted(because, key=texts_first.__getitem__)) for row, score, because in scores.rows())
-    return StandsOut(tuple(rows), tuple(change.text for change in told))
+    return StandsOut(tuple(rows), tuple(told))
 
 
 _FEWEST, _MANY, _CHANGES = 8, 200, 8
