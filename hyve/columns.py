@@ -39,6 +39,7 @@ class Values:
 
     def __init__(self, values: pa.Array[Any] | list[Any], kind: pa.DataType) -> None:
         self._values, self._kind = values, kind
+        self._integers: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self._values)
@@ -55,12 +56,14 @@ class Values:
 
     def integers(self) -> NDArray[np.int64]:
         """Whole numbers, or times in units of their type."""
-        if not isinstance(self._values, list):
-            whole: NDArray[np.int64] = self._values.cast(pa.int64()).to_numpy(zero_copy_only=False)
-            return whole
-        if pa.types.is_timestamp(self._kind):
-            return np.array(self._values, "datetime64[ns]").view(np.int64)
-        return np.array(self._values, np.int64)
+        if self._integers is None:
+            if not isinstance(self._values, list):
+                self._integers = self._values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            elif pa.types.is_timestamp(self._kind):
+                self._integers = np.array(self._values, "datetime64[ns]").view(np.int64)
+            else:
+                self._integers = np.array(self._values, np.int64)
+        return self._integers
 
     def shown(self, places: NDArray[np.int64] | None = None) -> list[Any]:
         """The values, or those at some places, as they are shown."""

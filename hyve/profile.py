@@ -382,6 +382,11 @@ def is_measure(view: ColumnView) -> bool:
     """Whether averages of a column say anything: no ids, codes, positions, or times."""
     if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
         return False
-    if not _CODES.isdisjoint(rank.name_words(view.column.name)):
+    if names_codes(view):
         return False
     return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)
+
+
+def names_codes(view: ColumnView) -> bool:
+    """Whether a column is named like ids, codes or positions."""
+    return not _CODES.isdisjoint(rank.name_words(view.column.name))

@@ -133,31 +133,40 @@ def rare_kinds(
 _ROUNDED = 1e-9
 
 
-def outliers(numbers: NDArray[np.float64], there: NDArray[np.bool_], series: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How far each number is from the median of its own series, in robust spreads, a quarter of them, at most 10.
+def surprising(far: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """How much numbers surprise that are so `far` from the median of their series in robust spreads: a quarter of it,
+    at most 10. Those that are `odd`, NaN and infinities, surprise by 8."""
+    scores: NDArray[np.float64] = np.minimum(np.abs(far), 40) / 4
+    scores[odd] = 8.0
+    return scores
 
-    NaN and infinities surprise by 8. `there` says which rows have a number, `series` which rows go together.
-    """
-    scores = np.zeros(len(numbers))
-    finite = np.flatnonzero(there & np.isfinite(numbers))
-    scores[there & ~np.isfinite(numbers)] = 8.0
+
+def away(numbers: NDArray[np.float64], used: NDArray[np.bool_], series: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many robust spreads each of the finite numbers `used` is from the median of its own series; else 0."""
+    found = np.zeros(len(numbers))
+    finite = np.flatnonzero(used)
     if not len(finite):
-        return scores
-    order = finite[np.lexsort((numbers[finite], series[finite]))]
+        return found
+    if len(finite) == len(numbers) and not series.any():
+        order = np.argsort(numbers)
+    else:
+        order = finite[np.lexsort((numbers[finite], series[finite]))]
     values, owners = numbers[order], series[order]
     starts, sizes = runs(owners)
     with np.errstate(all="ignore"):
         low, median, high = _quantiles(values, starts, sizes, (0.25, 0.5, 0.75))
         spread = (high - low) / 1.349
-        means = np.add.reduceat(values, starts) / sizes
-        squares = (values - np.repeat(means, sizes)) ** 2
-        spread = np.where(spread > 0, spread, np.sqrt(np.add.reduceat(squares, starts) / sizes))
-        away = np.abs(values - np.repeat(median, sizes)) / np.repeat(spread, sizes)
-    scores[order] = np.minimum(np.nan_to_num(away, nan=0.0, posinf=0.0), 40) / 4
-    return scores
+        if not spread.all():
+            means = np.add.reduceat(values, starts) / sizes
+            squares = (values - np.repeat(means, sizes)) ** 2
+            spread = np.where(spread > 0, spread, np.sqrt(np.add.reduceat(squares, starts) / sizes))
+        far = (values - np.repeat(median, sizes)) / np.repeat(spread, sizes)
+    far[~np.isfinite(far)] = 0.0
+    found[order] = far
+    return found
 
 
-def runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def runs(values: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(where each run of equal values begins, how many it has)."""
     first = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=first[1:])

@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import codecs, rank
@@ -25,19 +24,16 @@ from hyve.profile import (
     Profile,
     entity_rank,
     free_text,
-    is_dimension,
-    is_measure,
     names_entities,
 )
-from hyve.templates import MASK, kinds_of
+from hyve.standout import StandsOut, stands_out
+from hyve.templates import MASK
 
-_ROW_COLUMNS, _RARE, _IDS = 14, 60, 2
+_ROW_COLUMNS, _IDS = 14, 2
 _LEAST_COLUMNS, _CELL = 6, 40
 """A row of a small view has fewer columns: one for so many tokens of the budget."""
 _NEARLY_EMPTY = 0.9
 """A column of which more than this share is empty is in the rows only where one was chosen for it or asked for it."""
-_FULL = 3
-"""So many rows that stand out for the same reason have their full rank; each further one less."""
 _PER_TEMPLATE, _ALL_ALIKE = 2, 10
 """So many rows that say the same have their full rank, and so many are shown before usual ones."""
 _TEMPLATE_CELL = 160
@@ -45,8 +41,6 @@ _USUAL = 0.1
 """The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
 _ALIKE, _PREFIX = 5, 8
 """What so many values begin with is said once if it has that many characters."""
-_LEAST = 1.0
-"""A category of a column that is rarer than its mean by less than this factor (in nats) surprises nobody."""
 _SPARE = 12
 _CUT = "…"
 
@@ -56,12 +50,13 @@ class RowView:
     """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
 
     `rank` is the share of the table's weight that the row's line gets; `columns` are the heads of the cells, `names`
-    the columns that they are of.
+    the columns that they are of; `changes` says where levels change and times have gaps.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
     names: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 def show(value: Any, limit: int = 60) -> str:
@@ -138,7 +133,8 @@ def row_view(
         and not views[i].same
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
-    order, reasons = _candidates(found, words, budget, rare)
+    odd = stands_out(found) if rare else StandsOut((), ())
+    order, reasons = _candidates(found, words, budget, odd.rows)
     picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], words, budget, rare)
     if not picked:
         return None
@@ -180,7 +176,8 @@ def row_view(
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))
     columns_shown = tuple(views[i].column.name for i in picked)
-    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown)
+    changes = tuple(f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}" for one in odd.changes)
+    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown, changes)
 
 
 def _picked(
@@ -237,14 +234,14 @@ def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _candidates(
-    found: Profile, words: Sequence[str], budget: int, rare: bool
+    found: Profile, words: Sequence[str], budget: int, odd: Sequence[tuple[int, float, list[int]]]
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
     """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, spread), most
     first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
     rows = found.table.rows
     shares: dict[int, float] = {}
     reasons: dict[int, list[int]] = {}
-    for place, (row, score, columns) in enumerate(_rare(found) if rare else ()):
+    for place, (row, score, columns) in enumerate(odd):
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
     for place, (row, columns) in enumerate(asked(found, words)):
@@ -274,98 +271,3 @@ def _reversed(bits: int) -> NDArray[np.float64]:
     for bit in range(1, bits + 1):
         places = np.concatenate([places, places + 0.5**bit])
     return places
-
-
-class _Scores:
-    """How much each row stands out, for which column, and as which of its kinds."""
-
-    def __init__(self, rows: int) -> None:
-        self.best = np.zeros(rows)
-        self.column = np.full(rows, -1, np.int32)
-        self.kind = np.zeros(rows, np.int64)
-        self.tops: list[tuple[int, dict[int, float]]] = []
-
-    def add(
-        self, column: int, scores: NDArray[np.float64] | None, kinds: NDArray[np.integer[Any]] | None = None
-    ) -> None:
-        """Takes in the scores by a column; rows of the same of its `kinds` stand out for the same reason."""
-        if scores is None or not len(rows := np.flatnonzero(scores > _STANDS_OUT)):
-            return
-        some = scores[rows]
-        top = rows[np.argsort(-some, kind="stable")[:_RARE]]
-        self.tops.append((column, dict(zip(top.tolist(), scores[top].tolist(), strict=True))))
-        rows = rows[some > self.best[rows]]
-        self.best[rows] = scores[rows]
-        self.column[rows] = column
-        self.kind[rows] = (len(self.tops) << 32) + (0 if kinds is None else kinds[rows].astype(np.int64) + 1)
-
-    def rows(self) -> list[tuple[int, float, list[int]]]:
-        """(row, score, columns) of those that stand out most; of many that do for the same reason only some."""
-        rare = np.flatnonzero(self.best > _STANDS_OUT)
-        rare = rare[np.argsort(-self.best[rare], kind="stable")]
-        by_kind = np.argsort(self.kind[rare], kind="stable")
-        kinds = self.kind[rare][by_kind]
-        starts, sizes = rank.runs(kinds)
-        before = np.zeros(len(rare))
-        before[by_kind] = np.arange(len(rare)) - np.repeat(starts, sizes)
-        scores = self.best[rare] / (1 + np.maximum(0, before - _FULL + 1) / 2)
-        order = np.argsort(-scores, kind="stable")[:_RARE]
-        found = []
-        for row, score in zip(rare[order].tolist(), scores[order].tolist(), strict=True):
-            if score > _STANDS_OUT:
-                least = 0.6 * self.best[row]
-                others = [column for column, top in self.tops if top.get(row, 0.0) >= least]
-                found.append((row, score, list(dict.fromkeys([int(self.column[row]), *others]))))
-        return found
-
-
-_STANDS_OUT = 0.5
-
-
-def _rare(found: Profile) -> list[tuple[int, float, list[int]]]:
-    """(row, surprise, columns) of the rows that stand out, most first; the surprise is the largest of a row's fields.
-
-    A text surprises by how rare it is among its kind once ids and numbers are masked, a number by its distance from the
-    median of its own series: the rows that are alike in the columns that tell who they are about. That a field is there
-    at all surprises less where many others are as seldom there.
-    """
-    columns, table = found.columns, found.table
-    views = [(i, view) for i, view in enumerate(found.views) if not view.same]
-    scores = _Scores(table.rows)
-    present: dict[bytes, tuple[int, list[int]]] = {}
-    for i, view in views if table.rows >= 8 else ():
-        filled = view.rows - view.nulls
-        if view.complete and not view.nested:
-            codes, _, _, counts = columns.counted(view.column.name)
-            scores.add(i, rank.rare_kinds(codes, counts, _LEAST), codes)
-        if 0 < filled < view.rows // 4:
-            bits = np.packbits(columns.filled(view.column.name)).tobytes()
-            present.setdefault(bits, (filled, []))[1].append(i)
-    for bits, (filled, together) in present.items():
-        as_rare = sum(other <= 2 * filled for other, _ in present.values())
-        surprise = rank.surprise(table.rows, 2 * as_rare, filled)
-        there = np.unpackbits(np.frombuffer(bits, np.uint8), count=table.rows).astype(np.float64)
-        for i in together if surprise > _STANDS_OUT else ():
-            scores.add(i, there * surprise)
-    texts = [(i, v) for i, v in views if v.column.type == "VARCHAR" and v.distinct > 12 and not v.identifier]
-    if any(view.column.name == "template" for _, view in texts):
-        texts = [(i, view) for i, view in texts if view.column.name == "template"]
-    for i, view in [(i, view) for i, view in texts if not view.complete][:3]:
-        codes, values = columns.coded(view.column.name)
-        if columns.short:
-            kinds = np.array(kinds_of(values.shown()))
-        else:
-            kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
-        of_rows = np.append(kinds, -1)[codes]
-        scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
-    series = np.zeros(table.rows, np.int64)
-    size = parted = 1
-    dimensions = [view for _, view in views if is_dimension(view)]
-    for view in sorted(dimensions, key=lambda view: (entity_rank(view), view.distinct)):
-        if size * view.distinct * 8 <= table.rows and parted <= 3:
-            series = series * (view.distinct + 1) + columns.coded(view.column.name)[0] + 1
-            size, parted = size * view.distinct, parted + 1
-    for i, view in [(i, view) for i, view in views if is_measure(view)][:8]:
-        scores.add(i, rank.outliers(*columns.floats(view.column.name), series), series)
-    texts_first = [view.column.type != "VARCHAR" for view in found.views]
-    return [(row, score, sorted(because, key=texts_first.__getitem__)) for row, score, because in scores.rows()]

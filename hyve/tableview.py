@@ -106,6 +106,8 @@ class TableView:
             names = ["rowid", *self.rows.columns]
             columns_line = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
             lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names))
+            for place, text in enumerate(self.rows.changes):
+                lines.append(Line(i, MEANS, place - len(self.rows.changes), weight * 1.28 / (1 + 0.1 * place), text))
         return lines
 
     def row_lines(self, limit: int) -> Iterator[Line]:

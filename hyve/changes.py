@@ -1,0 +1,453 @@
+"""Where something changes: levels of numbers, and gaps between times, of a table and of each series in it (H18).
+
+Rules:
+- A change of level is told where the medians of blocks before and behind it differ by far more than those of blocks two
+  apart usually do, which is little in noise, even in a trend, and as much everywhere in a random walk; where low and
+  high values move with the middle; and where what is before and behind it is level. Counters have no level.
+- A gap is far longer than nearly all distances between times, or one of very few in times at a fixed distance.
+- What comes again and again (jobs, seasons) is no change: of a series with many steps or gaps nothing is told.
+- Work is bounded: of each series at most some thousand values are looked at, evenly spread over it, before a change is
+  known to be there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hyve import rank
+from hyve.naming import quote
+from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dimension, names_codes
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_FEWEST, _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 64, 12, 64, 128
+"""Values of a series that has a level, blocks that it is parted into, and values that are looked at of each."""
+_PARTED, _GROUPS, _MOST = 3, 4, 4
+"""So many columns part a table into series, of so many series at most, and of so many changes in each, is told."""
+_BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
+_CLIP, _COARSE, _APART = 3.0, 16, 0.9
+"""Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart."""
+_AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.4
+"""A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
+of it; what is level moves by less than that: what goes on evenly by half."""
+_HELD = 10
+"""So many equal numbers are a level, and so many numbers tell whether a series changes."""
+_MOST_OF = 0.75
+"""A change of this share of the series is one of the table."""
+_FEW_GAPS, _TIMES = 3, 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that changed: in which column, how far it stands out, the rows at its edge, and what is said of it:
+    `text`, `of` which series (as the data names it, "" for all), and `place`."""
+
+    column: int
+    score: float
+    rows: tuple[int, ...]
+    text: str
+    of: str
+    place: str
+
+
+@dataclass(frozen=True)
+class _Parted:
+    """The rows of a table in the order of their time, those of one series after those of another.
+
+    `by` is the column that parts them, or None; `starts` and `sizes` are the runs of the series in `rows`.
+    """
+
+    by: ColumnView | None
+    rows: Rows
+    starts: Rows
+    sizes: Rows
+    labels: Sequence[str]
+
+    @cached_property
+    def owners(self) -> Rows:
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def _may_be_held(view: ColumnView) -> bool:
+    """Whether a column of few numbers may be a level: replicas, a limit; no codes."""
+    return view.numeric and 1 < view.distinct <= 12 and not view.nulls and not view.same and not names_codes(view)
+
+
+class Changes:
+    """What changes in a table. `series` are the rows that go together, `count` of them."""
+
+    def __init__(self, found: Profile, series: NDArray[np.int64], count: int) -> None:
+        self.found, self.series, self.count = found, series, count
+        size = found.table.rows
+        times = (i for i, view in enumerate(found.views) if view.time and view.nulls * 10 <= size and view.distinct > 2)
+        self.time = next(times, None)
+
+    def others(self) -> list[Change]:
+        """The gaps of times and of numbers at a fixed distance, and the changes of numbers that are held for long."""
+        told: list[Change] = []
+        for i, view in enumerate(self.found.views):
+            if i == self.time or (view.step is not None and view.step.gaps and not view.time):
+                told += self.gaps(i)
+            elif self.time is not None and len(self.rows) >= _FEWEST and _may_be_held(view):
+                told += self.held(i)
+        return told
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows in the order of their time."""
+        rows: Rows = np.arange(self.found.table.rows)
+        if self.time is not None:
+            at = self._times
+            if (at[1:] < at[:-1]).any():
+                rows = np.argsort(at, kind="stable")
+        return rows
+
+    @cached_property
+    def _times(self) -> Rows:
+        assert self.time is not None  # asked where there is one
+        return self._instants(self.time)
+
+    def _instants(self, column: int) -> Rows:
+        """The times of a column, or its whole numbers; where there is none, that of the row before."""
+        codes, values = self.found.columns.coded(self.found.views[column].column.name)
+        at = values.integers()[codes]
+        if self.found.views[column].nulls:
+            last = np.maximum.accumulate(np.where(codes >= 0, np.arange(len(codes)), -1))
+            at = at[last]  # those before the first have the last one's, where nothing is looked for
+        return at
+
+    @cached_property
+    def whole(self) -> _Parted:
+        size = len(self.rows)
+        return _Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]), ("",))
+
+    @cached_property
+    def parted(self) -> list[_Parted]:
+        """The rows by each of the columns that tell who or what they are about."""
+        found = []
+        views = [view for view in self.found.views if is_dimension(view) and view.distinct <= SMALL and not view.same]
+        for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
+            if view.distinct * _FEWEST > view.rows:
+                continue
+            codes, values = self.found.columns.coded(view.column.name)
+            short = codes[self.rows].astype(np.int16)  # these are sorted by their bits
+            order = np.argsort(short, kind="stable")[view.nulls :]
+            starts, sizes = rank.runs(short[order])
+            found.append(_Parted(view, self.rows[order], starts, sizes, [str(value) for value in values.shown()]))
+        return found
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether the series take turns: where one follows another, a change from one to the next is none."""
+        along = self.series[self.rows]
+        return self.count < 2 or int(np.count_nonzero(along[1:] != along[:-1])) >= 4 * self.count
+
+    # Levels
+
+    def levels(self, column: int, numbers: Floats, used: NDArray[np.bool_], away: Floats) -> list[Change]:
+        """The changes of level of a number, by the parting of the rows that shows them best.
+
+        `away` is how far each of the `used` numbers is from the median of its series (`rank.away`).
+        """
+        if len(self.rows) < _FEWEST:
+            return []
+        clipped = np.clip(away, -_CLIP, _CLIP)
+        tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
+        for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):
+            if (some := _moving(clipped, used, parted)) and (steps := _steps(away, *some)):
+                tried.append((-max(size for size, _, _ in steps), place, parted, [(g, at) for _, g, at in steps]))
+        # What all series share is told once; what one of them does is found best where they are parted by it.
+        for beyond, _, parted, steps_of in sorted(tried, key=lambda one: (one[2].by is not None, *one[:2])):
+            told: list[Change] = []
+            for group, places in steps_of[:_GROUPS]:
+                rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
+                rows = rows[used[rows]]
+                for at, before, behind in _placed(away[rows], numbers[rows], places):
+                    if parted.by is None and not self._shared(away, rows, at):
+                        continue
+                    text = f"level {_number(before)}→{_number(behind)}"
+                    told.append(self._change(column, min(8.0, 5 - beyond / 20), rows, at, text, parted, group))
+            if told:
+                return told
+        return []
+
+    def _shared(self, away: Floats, rows: Rows, at: int) -> bool:
+        """Whether most of the series change, as far as it can be seen of each."""
+        if self.count < 2:
+            return True
+        reach = 8 * _block(len(rows))
+        before, behind = rows[max(0, at - reach) : at], rows[at : at + reach]
+        series, of = np.unique(self.series[np.concatenate([before, behind])], return_inverse=True)
+        parts = of[: len(before)], of[len(before) :]
+        counts = [np.bincount(part, minlength=len(series)) for part in parts]
+        seen = np.minimum(*counts) >= _HELD
+        if not seen.any():
+            return True
+        sums = [
+            np.bincount(part, away[which], len(series)) for part, which in zip(parts, (before, behind), strict=True)
+        ]
+        moved = sums[1][seen] / counts[1][seen] - sums[0][seen] / counts[0][seen]
+        step = float(np.median(away[behind]) - np.median(away[before]))
+        return bool(np.mean(moved / step > _ALIKE) >= _MOST_OF)
+
+    def held(self, column: int) -> list[Change]:
+        """The changes of a number that is held for long."""
+        codes, values = self.found.columns.coded(self.found.views[column].column.name)
+        for parted in [*([self.whole] if self.mixed else []), *self.parted]:
+            of = codes[parted.rows]
+            turns = of[1:] != of[:-1]
+            turns[parted.starts[1:] - 1] = False
+            at = np.flatnonzero(turns) + 1
+            if not 0 < len(at) <= _MOST:
+                continue
+            edges = np.sort(np.concatenate([parted.starts, at, [len(of)]]))
+            if np.diff(edges).min() < _HELD:
+                continue
+            told, numbers = [], values.numbers()
+            for place in at.tolist():
+                group = int(np.searchsorted(parted.starts, place, "right")) - 1
+                text = f"level {_number(numbers[of[place - 1]])}→{_number(numbers[of[place]])}"
+                told.append(self._change(column, 6.0, parted.rows, place, text, parted, group))
+            return told
+        return []
+
+    def _change(self, column: int, score: float, rows: Rows, at: int, text: str, parted: _Parted, group: int) -> Change:
+        before, behind = int(rows[at - 1]), int(rows[at])
+        when = f" ({self._at(self.time, behind)})" if self.time is not None else ""
+        name = quote(self.found.views[column].column.name)
+        place = f" from rowid {behind}{when}"
+        return Change(column, score, (before, behind), f"- {name}: {text}", self._of(parted, group), place)
+
+    def _of(self, parted: _Parted, group: int) -> str:
+        if parted.by is None:
+            return ""
+        code = int(self.found.columns.coded(parted.by.column.name)[0][parted.rows[parted.starts[group]]])
+        name = parted.labels[code]
+        return f"{SERIES} {name}" if parted.by.column.name == SERIES else name
+
+    def _at(self, column: int, row: int) -> Any:
+        return self.found.columns.cells(self.found.views[column].column.name, [row])[0]
+
+    # Gaps
+
+    def gaps(self, column: int) -> Iterator[Change]:
+        """The gaps of times, or of numbers at a fixed distance: those of all rows, and of series those beside them."""
+        view = self.found.views[column]
+        at = self._times if column == self.time else self._instants(column)
+        rows = self.rows if column == self.time else np.argsort(at, kind="stable")
+        known: list[tuple[int, int]] = []
+        for place, ratio in _gaps(at[rows]):
+            known.append((int(at[rows[place - 1]]), int(at[rows[place]])))
+            yield self._gap(column, at, rows, place, ratio, "")
+        if not view.time:
+            return
+        end = int(at[rows[-1]])
+        for parted in self.parted[:1]:
+            times = at[parted.rows]
+            distances = np.diff(times, append=times[-1:])
+            lasts = parted.starts + parted.sizes - 1
+            distances[lasts] = end - times[lasts]
+            longest = np.maximum.reduceat(distances, parted.starts)
+            others = np.add.reduceat(distances, parted.starts) - longest
+            steps = np.add.reduceat(distances > 0, parted.starts) - 1
+            ratios = longest * np.maximum(steps, 1) / np.maximum(others, 1)
+            odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= _HELD))
+            told: list[Change] = []
+            for group in odd[np.argsort(-ratios[odd], kind="stable")].tolist() if len(odd) * 2 <= len(ratios) else ():
+                start, size = int(parted.starts[group]), int(parted.sizes[group])
+                series, of = parted.rows[start : start + size], self._of(parted, group)
+                for place, ratio in _gaps(np.append(at[series], end)):
+                    first = int(at[series[place - 1]])
+                    behind = int(at[series[place]]) if place < size else end
+                    if any(
+                        first <= low and high <= behind and behind - first < 2 * (high - low) for low, high in known
+                    ):
+                        continue
+                    told.append(self._gap(column, at, series, place, ratio, of))
+            yield from told if len(told) <= 2 * _GROUPS else ()
+
+    def _gap(self, column: int, at: Rows, rows: Rows, place: int, ratio: float, of: str) -> Change:
+        view = self.found.views[column]
+        name, before = quote(view.column.name), int(rows[place - 1])
+        since = f" after {self._at(column, before)} (rowid {before})"
+        score = min(8.0, 5 + ratio / 20)
+        if place == len(rows):
+            return Change(column, score, (before,), f"- {name}: none", of, since)
+        behind = int(rows[place])
+        size = (int(at[behind]) - int(at[before])) / (1e9 if view.time else 1)
+        text = f"- {name}: gap of {size:g}{' s' if view.time else ''}"
+        return Change(column, score, (before, behind), text, of, since)
+
+
+def _gaps(times: Rows) -> list[tuple[int, float]]:
+    """(the place behind it, how many usual distances long it is) of each gap in sorted times."""
+    distances = np.diff(times)
+    positive = distances[distances > 0]
+    if len(positive) < _HELD:
+        return []
+    usual = float(np.partition(positive, len(positive) * 19 // 20)[len(positive) * 19 // 20])
+    longest = float(positive.max())
+    if longest <= 1.5 * usual:
+        return []
+    even = np.count_nonzero(positive == usual) * 20 >= 19 * len(positive)
+    # Of n distances between rows that come at random the longest is ln n means long, and a 20th are over three.
+    limit = usual * (1.5 if even else max(4.0, 2 / 3 * math.log(len(positive))))
+    places = np.flatnonzero(distances > limit)
+    if not 0 < len(places) <= _FEW_GAPS:
+        return []
+    rest = float(positive[positive <= limit].max())
+    return [(int(i) + 1, float(distances[i]) / usual) for i in places if even or distances[i] > 2 * rest]
+
+
+def _moving(clipped: Floats, used: NDArray[np.bool_], parted: _Parted) -> tuple[Rows, Rows, Rows, Rows] | None:
+    """(the used rows, the numbers of series, where they begin in these rows, their sizes) of series of which means of
+    few blocks are far apart: most aren't, and nothing more is to be looked at."""
+    rows, starts, sizes = parted.rows, parted.starts, parted.sizes
+    whole = bool(used.all())
+    if len(sizes) == 1 and whole:
+        blocks = min(_COARSE, max(4, len(rows) // 24))
+        size = len(rows) // blocks
+        sums = np.add.reduce(clipped[rows[: blocks * size]].reshape(blocks, size), axis=1)
+        return (rows, starts, starts, sizes) if sums.max() - sums.min() > _APART * size else None
+    owners: Rows = np.arange(len(sizes))
+    if not whole:
+        kept = used[rows]
+        rows, of = rows[kept], parted.owners[kept]
+        owners, sizes = np.unique(of, return_counts=True)
+        starts = np.cumsum(sizes) - sizes
+    largest = int(sizes.max()) if len(sizes) else 0
+    if largest < _FEWEST:
+        return None
+    if len(sizes) > 1:
+        large = np.flatnonzero(sizes >= max(_FEWEST, largest // 8))
+        owners, starts, sizes = owners[large], starts[large], sizes[large]
+    blocks = min(_COARSE, max(4, largest // 24))
+    edges = starts[:, None] + np.arange(blocks) * sizes[:, None] // blocks
+    # What follows a series that was left out would count as the last block's: its end is an edge, too.
+    ends = np.concatenate([edges, (starts + sizes)[:, None]], axis=1).ravel()
+    sums = np.add.reduceat(np.append(clipped[rows], 0.0), ends).reshape(len(sizes), -1)[:, :-1]
+    means = sums / np.diff(np.concatenate([edges, (starts + sizes)[:, None]], axis=1), axis=1)
+    moving = means.max(axis=1) - means.min(axis=1) > _APART
+    return (rows, owners[moving], starts[moving], sizes[moving]) if moving.any() else None
+
+
+def _steps(away: Floats, rows: Rows, owners: Rows, starts: Rows, sizes: Rows) -> list[tuple[float, int, Rows]]:
+    """(how far the largest one stands out, the number of the series, places) of series that may change their level,
+    those that stand out most first. Places count the used rows of the series."""
+    least = int(sizes.min())
+    blocks = max(_LEAST_BLOCKS, min(_BLOCKS, least // 8))
+    samples = min(_SAMPLES, least // blocks)
+    spread = np.arange(blocks * samples) * (sizes[:, None] / (blocks * samples))
+    taken = away[rows[starts[:, None] + spread.astype(np.int64)]].reshape(len(sizes), blocks, samples)
+    taken.sort(axis=2)
+    half, quarter = samples // 2, samples // 4
+    middles = taken[:, :, half]
+    noise = (_middle(taken[:, :, -1 - quarter] - taken[:, :, quarter]) / 1.349) * (1.77 / math.sqrt(samples))
+    least_sigma = 1e-9 * np.abs(middles).max(axis=1, keepdims=True)
+    apart = middles[:, 2:] - middles[:, :-2]
+    apart = np.abs(apart - _middle(apart))
+    sigma = np.maximum(_deviation(apart), noise)
+    sums = np.cumsum(np.pad(middles, ((0, 0), (1, 0))), axis=1)
+    means = (sums[:, _WIDE:] - sums[:, :-_WIDE]) / _WIDE
+    wide = means[:, _WIDE + 1 :] - means[:, : -_WIDE - 1]
+    wide = np.abs(wide - _middle(wide))
+    # Of noise, means of three differ by less than one block from another; what wanders differs by more, further away.
+    wander = _WANDERS * np.maximum(sigma**2 - _UNSURE * noise**2, 0)
+    beyond = np.zeros((2, len(sizes), blocks))
+    with np.errstate(all="ignore"):
+        beyond[0, :, 1:-1] = apart / np.maximum(sigma, least_sigma)
+        beyond[1, :, _WIDE:-_WIDE] = wide / np.maximum(np.sqrt(noise**2 / _WIDE + wander), least_sigma)
+    beyond = np.nan_to_num(beyond)
+    limit = _BEYOND + _FEWER / blocks
+    tops = beyond.max(axis=(0, 2))
+    found = []
+    for group in np.flatnonzero(tops > limit)[np.argsort(-tops[tops > limit], kind="stable")].tolist():
+        places: list[tuple[int, int]] = []
+        by_size = np.argsort(-beyond[:, group].ravel(), kind="stable")[: np.count_nonzero(beyond[:, group] > limit)]
+        for width, block in (divmod(place, blocks) for place in by_size.tolist()):
+            if all(abs(block - other) > (_WIDE + 1 if width or wider else 2) for other, wider in places):
+                places.append((block, width))
+        if len(places) <= _MOST:
+            at = (np.sort([block for block, _ in places]) + 0.5) * (int(sizes[group]) / blocks)
+            found.append((float(tops[group]), int(owners[group]), at.astype(np.int64)))
+    return found
+
+
+def _middle(values: Floats) -> Floats:
+    """The medians of rows."""
+    half = values.shape[1] // 2
+    return np.asarray(np.partition(values, half, axis=1)[:, half : half + 1], np.float64)
+
+
+def _deviation(sizes: Floats) -> Floats:
+    """The standard deviation of normal numbers in a row, of the sizes but for the largest fifth, which a change has."""
+    most = max(1, sizes.shape[1] * 4 // 5)
+    return np.asarray(np.partition(sizes, most - 1, axis=1)[:, :most].mean(axis=1, keepdims=True) / 0.5586, np.float64)
+
+
+def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, float]]:
+    """(place, median before it, median behind it) of those changes of one series that are levels' indeed."""
+    count = len(away)
+    if _counts(numbers):
+        return []
+    block = _block(count)
+    found = []
+    for number, place in enumerate(near.tolist()):
+        first = int(near[number - 1]) + block if number else 0
+        last = int(near[number + 1]) - block if number + 1 < len(near) else count
+        at = _exact(away, max(first, place - 3 * block), place, min(last, place + 3 * block))
+        before, behind = away[max(first, at - 8 * block) : at], away[at : min(last, at + 8 * block)]
+        if min(len(before), len(behind)) < min(block, _HELD):
+            continue
+        low, high = np.quantile(before, (0.25, 0.5, 0.75)), np.quantile(behind, (0.25, 0.5, 0.75))
+        step, moved = float(high[1] - low[1]), high - low
+        noise = float(max(low[2] - low[0], high[2] - high[0])) / 1.349
+        of_chance = 1.25 * noise * math.sqrt(1 / len(before) + 1 / len(behind))
+        if abs(step) <= max(_AWAY * noise, _CHANCE * of_chance) or (moved / step).min() < _ALIKE:
+            continue
+        drift = max(abs(float(np.median(half[1]) - np.median(half[0]))) for half in (_halves(before), _halves(behind)))
+        if drift > _MOVED * abs(step):
+            continue
+        values = (numbers[max(first, at - 8 * block) : at], numbers[at : min(last, at + 8 * block)])
+        was, became = float(np.median(values[0])), float(np.median(values[1]))
+        if (became - was) * step > 0:
+            found.append((at, was, became))
+    return found
+
+
+def _block(count: int) -> int:
+    """How many of so many values are looked at together."""
+    return max(4, -(-count // _BLOCKS))
+
+
+def _halves(values: Floats) -> tuple[Floats, Floats]:
+    half = max(1, len(values) // 2)
+    return values[:half], values[-half:]
+
+
+def _exact(values: Floats, first: int, near: int, last: int) -> int:
+    """The place of a change close to `near`: where two constants fit best."""
+    around = values[first:last]
+    third = max(1, (near - first) // 2), max(1, (last - near) // 2)
+    before, behind = np.median(around[: third[0]]), np.median(around[-third[1] :])
+    costs = np.cumsum(np.abs(around - before) - np.abs(around - behind))
+    return first + min(len(around) - 1, int(np.argmin(costs)) + 1)
+
+
+def _counts(numbers: Floats) -> bool:
+    """Whether numbers hardly ever go back, or hardly ever on: counters, ids."""
+    steps = np.diff(numbers)
+    up, down = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
+    return bool(up + down > 2 * _MOST and min(up, down) * 20 < up + down)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.6g}"

@@ -1,0 +1,290 @@
+"""Rows that stand out though nobody asked: changes of level, gaps, what is absent, odd ids, all columns (H18, H19)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import hyve
+from hyve import rank
+from hyve.oddtexts import far_numbers
+
+START = datetime(2026, 1, 31, 12)
+
+
+def at(seconds: float) -> str:
+    return (START + timedelta(seconds=seconds)).isoformat() + "Z"
+
+
+def data_of(value: Any, budget: int = 1500) -> str:
+    text = hyve.view(json.dumps(value), "", budget).text
+    return text.split("\n# Data ", 1)[1].split("\n", 1)[1].rsplit("\n# End ", 1)[0]
+
+
+def rows_in(text: str) -> list[int]:
+    return [int(row) for row in re.findall(r"^(\d+)\|", text, re.MULTILINE)]
+
+
+def requests(seed: int, count: int = 2_000) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "ts": at(i),
+            "host": f"web-{rng.integers(4)}",
+            "region": str(rng.choice(["eu", "us"])),
+            "latency": round(float(rng.normal(100, 10)), 2),
+            "trace": f"{int(rng.integers(2**63)):016x}",
+            "msg": f"request {rng.integers(10**6)} handled in {rng.integers(100)} ms",
+        }
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("budget", [1000, 2000, 8000])
+def test_a_change_of_level_is_told_with_the_rows_at_its_edge(budget: int) -> None:
+    rows = requests(1)
+    for row in rows[1234:]:
+        row["latency"] = round(row["latency"] + 60, 2)
+    text = data_of(rows, budget)
+    told = re.findall(r"^- latency: level (.*)→(.*) from rowid (\d+) \((.*)\)$", text, re.MULTILINE)
+    assert len(told) == 1
+    before, behind, row_id, when = told[0]
+    assert float(before) == pytest.approx(100, abs=3)
+    assert float(behind) == pytest.approx(160, abs=3)
+    assert (row_id, when) == ("1234", "2026-01-31 12:20:34")
+    assert {1233, 1234} <= set(rows_in(text))
+    assert text == data_of(rows, budget)
+
+
+@given(st.integers(0, 10**6), st.integers(200, 3000), st.floats(0.2, 0.8), st.sampled_from([-1, 1]))
+@settings(max_examples=25, deadline=None)
+def test_levels_are_found_wherever_they_change(seed: int, count: int, share: float, sign: int) -> None:
+    values = np.random.default_rng(seed).normal(size=count)
+    place = int(count * share)
+    values[place:] += sign * 20
+    told = re.findall(r"level (\S+)→(\S+) from rowid (\d+)", data_of([{"v": value} for value in values], 700))
+    assert len(told) == 1
+    assert int(told[0][2]) == place
+    assert float(told[0][1]) - float(told[0][0]) == pytest.approx(sign * 20, abs=2)
+
+
+def matrix(values: Callable[[int, int], float], missing: tuple[int, range] = (-1, range(0))) -> dict[str, Any]:
+    return {
+        "status": "success",
+        "data": {
+            "resultType": "matrix",
+            "result": [
+                {
+                    "metric": {"__name__": "cpu", "instance": f"10.0.0.{series}:9100"},
+                    "values": [
+                        [1_769_860_800 + 15 * i, f"{values(series, i):.3f}"]
+                        for i in range(768)
+                        if (series, i) not in {(missing[0], i) for i in missing[1]}
+                    ],
+                }
+                for series in range(3)
+            ],
+        },
+    }
+
+
+def test_a_change_of_one_series_is_told_as_its_own() -> None:
+    rng = np.random.default_rng(5)
+    text = data_of(matrix(lambda series, i: rng.normal(10, 0.5) + 8 * (series == 1 and i >= 500)))
+    told = re.findall(r"^- value: level (\S+)→(\S+) of (\S+) from rowid (\d+)", text, re.MULTILINE)
+    assert [(of, row) for _, _, of, row in told] == [("10.0.0.1:9100", str(768 + 500))]
+    assert [float(value) for value in told[0][:2]] == pytest.approx([10, 18], abs=0.3)
+    assert {768 + 499, 768 + 500} <= set(rows_in(text))
+
+
+def test_a_change_of_several_series_is_told_of_each_and_one_of_all_once() -> None:
+    rng = np.random.default_rng(5)
+    text = data_of(matrix(lambda series, i: rng.normal(10, 0.5) + 8 * (series > 0 and i >= 500)))
+    told = re.findall(r"^- value: level \S+→\S+ of (\S+) from rowid (\d+)", text, re.MULTILINE)
+    assert sorted(told) == [("10.0.0.1:9100", str(768 + 500)), ("10.0.0.2:9100", str(2 * 768 + 500))]
+    text = data_of(matrix(lambda series, i: rng.normal(10 * series, 0.5) + 8 * (i >= 500)))
+    told = re.findall(r"^- value: level (\S+)→(\S+) from rowid (\d+)", text, re.MULTILINE)
+    assert [row for _, _, row in told] == ["500"]
+    assert [float(value) for value in told[0][:2]] == pytest.approx([10, 18], abs=0.5)
+
+
+def test_names_of_series_cannot_end_the_line() -> None:
+    rng = np.random.default_rng(5)
+    rows = [
+        {"host": f"a\n## b: {i % 3}", "v": float(rng.normal() + 20 * (i % 3 == 1 and i > 1500))} for i in range(3_000)
+    ]
+    assert "of a\\n## b: 1 from rowid 1501" in data_of(rows)
+
+
+def test_gaps_are_told_of_the_table_and_of_a_series() -> None:
+    rows = requests(2)
+    for i, row in enumerate(rows[700:], 700):
+        row["ts"] = at(i + 300)
+    text = data_of(rows)
+    assert "- ts_ts: gap of 301 s after 2026-01-31 12:11:39 (rowid 699)" in text
+    assert {699, 700} <= set(rows_in(text))
+    rng = np.random.default_rng(5)
+    text = data_of(matrix(lambda series, i: rng.normal(10, 0.5), (1, range(400, 500))))
+    gaps = [line for line in text.split("\n") if "gap of" in line]
+    assert gaps == ["- time: gap of 1515 s of 10.0.0.1:9100 after 2026-01-31 13:39:45 (rowid 1167)"]
+    assert {1167, 1168} <= set(rows_in(text))
+    text = data_of(matrix(lambda series, i: rng.normal(10, 0.5), (2, range(600, 768))))
+    assert "- time: none of 10.0.0.2:9100 after 2026-01-31 14:29:45 (rowid 2135)" in text
+
+
+def test_numbers_at_a_fixed_distance_have_gaps_too() -> None:
+    value = [{"t": 1_700_000_000 + i + 3_600 * (i >= 333), "v": f"{i * 7919 % 1000} x"} for i in range(1_000)]
+    assert "- t: gap of 3601 after 1700000332 (rowid 332)" in data_of(value)
+
+
+def test_a_number_that_is_held_for_long_changes() -> None:
+    rows = requests(3)
+    for i, row in enumerate(rows):
+        row["replicas"] = 3 if i < 1500 else 5
+    text = data_of(rows)
+    assert "- replicas: level 3→5 from rowid 1500 (2026-01-31 12:25:00)" in text
+    assert {1499, 1500} <= set(rows_in(text))
+
+
+def calm(rng: np.random.Generator, count: int) -> dict[str, NDArray[np.float64]]:
+    """Numbers that have no level that changes."""
+    noise, i = rng.normal(size=count), np.arange(count)
+    return {
+        "noise": noise,
+        "tailed": np.exp(1.5 * noise),
+        "student": rng.standard_t(2, size=count),
+        "either": np.where(rng.random(count) < 0.3, noise + 50, noise),
+        "trend": i * 20 / count + noise,
+        "bent": (i / count) ** 2 * 30 + noise,
+        "walk": np.cumsum(noise),
+        "walking": np.cumsum(noise) * 0.3 + rng.normal(size=count),
+        "season": np.sin(2 * np.pi * 3 * i / count + rng.random() * 6) * 5 + noise,
+        "slow": np.sin(np.pi * i / count + rng.random() * 6) * 5 + noise,
+        "days": np.sin(2 * np.pi * 20 * i / count) * 50 + noise,
+        "jobs": np.where(i % (count // 15) < count // 60, 30.0, 0.0) + noise,
+        "louder": noise * np.where(i > count // 2, 5, 1),
+        "burst": noise + 10 * ((i > count // 2) & (i < count // 2 + 4)),
+        "events": rng.poisson(0.1, count).astype(float),
+        "spikes": np.where(rng.random(count) < 0.02, 100 * rng.random(count), 0),
+        "constant": np.full(count, 7.5),
+        "total": np.cumsum(rng.exponential(size=count)),
+        "reset": np.concatenate([np.cumsum(rng.exponential(size=part)) for part in (count // 3, count - count // 3)]),
+        "key": 5_000.0 + i * 7,
+    }
+
+
+@pytest.mark.parametrize("count", [70, 300, 800, 5000])
+def test_what_is_calm_has_no_changes(count: int) -> None:
+    for seed in range(12 if count < 5000 else 3):
+        rng = np.random.default_rng(seed)
+        columns = calm(rng, count)
+        times = np.cumsum(rng.exponential(size=count))
+        rows = [
+            {"ts": at(float(time)), **dict(zip(columns, map(float, values), strict=True))}
+            for time, values in zip(times, zip(*columns.values(), strict=True), strict=True)
+        ]
+        text = data_of(rows, 4000)
+        assert [line for line in text.split("\n") if "→" in line or "gap of" in line or ": none" in line] == []
+
+
+def test_series_one_after_another_are_no_changes() -> None:
+    rng = np.random.default_rng(1)
+    rows = [{"job": f"job-{i // 500}", "v": float(rng.normal(10 * (i // 500), 1))} for i in range(2_000)]
+    assert "→" not in data_of(rows)
+
+
+@pytest.mark.parametrize("kind", ["null", "host", "missing", "list"])
+@pytest.mark.parametrize("budget", [1000, 4000])
+def test_the_only_row_without_a_value_is_shown(kind: str, budget: int) -> None:
+    rows = requests(4)
+    for row in rows:
+        row["tags"] = ["a", "b"]
+    if kind == "missing":
+        del rows[777]["msg"]
+    else:
+        rows[777][{"null": "latency", "host": "host", "list": "tags"}[kind]] = [] if kind == "list" else None
+    assert 777 in rows_in(data_of(rows, budget))
+
+
+def test_what_is_often_absent_does_not_stand_out() -> None:
+    rows = requests(4, 600)
+    rng = np.random.default_rng(1)
+    for row in rows:
+        if rng.random() < 0.7:
+            row["tag"] = f"tag {rng.integers(101)}"
+    shown = [rows[i] for i in rows_in(data_of(rows, 2000))]
+    assert 0.15 < sum("tag" not in row for row in shown) / len(shown) < 0.55
+
+
+@pytest.mark.parametrize(("count", "odd"), [(6, 4), (12, 10), (60, 55)])
+def test_all_columns_are_looked_at(count: int, odd: int) -> None:
+    rng = np.random.default_rng(3)
+    numbers = [{f"m{i}": round(float(x), 3) for i, x in enumerate(rng.normal(50, 5, count))} for _ in range(1_000)]
+    numbers[618][f"m{odd}"] = 912.125
+    assert re.search(r"^618\|.*912\.125", data_of(numbers), re.MULTILINE)
+    texts = [
+        {
+            f"t{i}": f"task {rng.integers(10**6)} finished step {i} in {rng.integers(99)} ms"
+            for i in range(min(count, 8))
+        }
+        for _ in range(1_000)
+    ]
+    texts[618][f"t{min(odd, 7)}"] = "kernel panic zqx"
+    assert re.search(r"^618\|.*zqx", data_of(texts), re.MULTILINE)
+
+
+def test_an_odd_id_among_those_of_one_form_is_shown() -> None:
+    rng = np.random.default_rng(3)
+    rows = [{"id": f"{int(rng.integers(2**63)):016x}", "v": i % 7} for i in range(1_000)]
+    assert 618 not in rows_in(data_of(rows))
+    rows[618]["id"] = "ZZ-manual-override"
+    assert re.search(r"^618\|.*ZZ-manual-override", data_of(rows), re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", ["duration", "message"])
+def test_a_number_far_above_those_in_the_same_place_of_other_texts_is_shown(kind: str) -> None:
+    rng = np.random.default_rng(3)
+
+    def said(value: int) -> str:
+        if kind == "duration":
+            return f"{value}ms"
+        return f"user {rng.integers(10**6)} from 10.0.{rng.integers(255)}.1:{rng.integers(60_000)} latency={value}"
+
+    rows = [{"text": said(int(rng.integers(10, 99))), "v": i % 7} for i in range(1_000)]
+    assert 618 not in rows_in(data_of(rows))
+    rows[618]["text"] = said(93_000)
+    assert re.search(r"^618\|.*93000", data_of(rows), re.MULTILINE)
+
+
+@given(st.lists(st.text(alphabet="0123456789abZ-_.é =", max_size=40), min_size=50, max_size=300, unique=True))
+@settings(max_examples=50, deadline=None)
+def test_numbers_far_out_are_those_that_a_pattern_finds(texts: list[str]) -> None:
+    """Of texts of one kind, by the numbers that stand first, second ...; longer ones than 15 digits are none."""
+    expected = np.zeros(len(texts))
+    for place in range(8):
+        found = [(number, i) for i, text in enumerate(texts) for number in _number(text, place)]
+        numbers = sorted((number for number, _ in found), reverse=True)
+        rest = (sum(numbers) - numbers[0]) / max(1, len(numbers) - 1) if numbers else 0
+        if len(numbers) < 50 or numbers[0] <= 20 * max(1.0, rest):
+            continue
+        far = next((i for i in range(1, 4) if numbers[i - 1] >= 10 * max(1, numbers[i])), 0)
+        for number, i in found:
+            if far and number >= numbers[far - 1]:
+                expected[i] = max(expected[i], rank.surprise(len(numbers), 2, far))
+    scores = far_numbers(pa.array(texts, pa.string()), np.zeros(len(texts), np.int64))
+    assert (np.zeros(len(texts)) if scores is None else scores).tolist() == pytest.approx(expected.tolist())
+
+
+def _number(text: str, place: int) -> list[int]:
+    found = re.findall(r"(?<![\w.:/-])[0-9]+", text)
+    return [int(found[place])] if place < len(found) and len(found[place]) <= 15 else []
