@@ -228,7 +228,9 @@ def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part
     inner = text[start + removed[bisect_right(places, start)] : end + removed[bisect_left(places, end)]]
     span = start + removed[first], end + removed[last]
     if part.unread:
-        unread = tuple(Unread(_before(a, places, removed), _before(b, places, removed), why) for a, b, why in part.unread)
+        unread = tuple(
+            Unread(_before(a, places, removed), _before(b, places, removed), why) for a, b, why in part.unread
+        )
         return replace(part, span=span, flags=(*part.flags, "ansi"), unread=unread)
     found = read_lenient(inner) if "\x1b" in inner and part.syntax == "json" else None
     if found is not None:  # the codes stand inside of strings, and are kept

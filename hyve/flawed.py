@@ -54,10 +54,10 @@ _BEGIN = 1 << 12
 _RECORD = 1 << 16
 """Characters of the longest record that is tried to be repaired by itself."""
 
-_BLOCK, _LONGEST_BLOCK, _TRIES, _CLOSERS = 1 << 10, 1 << 16, 3, 64
+_BLOCK, _LONGEST_BLOCK, _TRIES, _CLOSERS, _SEEN = 1 << 10, 1 << 16, 3, 64, 8
 _EACH, _PER_CHARACTER, _LEAST_WORK = 200, 24, 1 << 18
 
-_OPENS = re.compile(rf"\[(?P<blanks>\s*+)\{{\s*+(?P<key>{STRING.pattern})\s*+:", re.DOTALL)
+_OPENS = re.compile(rf"\[(?P<blanks>\s*+)\{{\s*+(?P<key>{STRING.pattern})", re.DOTALL)
 _TO_END = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _OTHER = r'[^"\[\]{}]*+'
 _NEXT_BRACKET = re.compile(
@@ -107,6 +107,7 @@ class _Reader:
         self.cuts: list[tuple[int, int, str]] = []  # what is left out, and what stands there instead
         self.unread: list[Unread] = []
         self.met: set[str] = set()
+        self.keys: dict[int, set[str] | None] = {}
         self.work = 0
         self.mended = ""
         self.reached = start
@@ -202,15 +203,17 @@ class _Reader:
         begun = last.item if last.item >= 0 else self._end_before(last, failed)
         if begun < 0:
             return
-        bound, chosen, place = -1, None, -1
+        after, bounds = begun + (last.item >= 0), [-1]
         for one in lists:
-            found = self._next(one, begun + (last.item >= 0), bound)
-            if found >= 0:
-                bound, chosen, place = found, one, found
-        if chosen is None:
-            for one in reversed(lists):
-                if self._close(one, one.item, begun if one is last and one.item < 0 else -1):
-                    return
+            found = self._next(one, after, bounds[-1])
+            bounds.append(found if found >= 0 else bounds[-1])
+        for one, bound, place in zip(reversed(lists), bounds[-2::-1], bounds[:0:-1], strict=True):
+            if place != bound:
+                chosen = one
+                break
+            if self._close(one, one.item, begun if one is last and one.item < 0 else -1, bound):
+                return
+        else:
             return
         self._leave_out(chosen.item, begun if chosen.item < 0 else -1, place)
         while not self._spent():
@@ -220,7 +223,7 @@ class _Reader:
                 return
             place = self._next(chosen, end if item < 0 else item + 1, -1)
             if place < 0:
-                self._close(chosen, item, end)
+                self._close(chosen, item, end, -1)
                 return
             self._leave_out(item, end, place)
 
@@ -231,24 +234,32 @@ class _Reader:
 
     def _next(self, one: _List, at: int, bound: int) -> int:
         """Where, from `at` on, the next item of a list begins, -1 for nowhere before `bound` (-1: as far as may be)."""
-        text = self.text
-        first = one.start + 1 + len(one.blanks)
-        wanted = None
-        if one.item != first:
-            value, _, failed = raw_decode(self.decoder, text, first)
-            wanted = set(value) if failed < 0 and isinstance(value, dict) else None
-        for place in self._starts(one, at, bound):
+        text, wanted = self.text, self._keys(one)
+        seen: list[tuple[int, set[str]]] = []  # of a list whose first item is flawed: the largest are its items
+        for place in self._starts(one, at, bound, wanted is not None):
             value, end, failed = raw_decode(self.decoder, text, place)
             self.work += _EACH + (failed if failed >= 0 else end) - place
-            if failed < 0 and isinstance(value, dict) and (wanted is None or _alike(wanted, set(value))):
-                self.reached = max(self.reached, end)
-                return place
-            if self._spent():
-                return -1
-        return -1
+            if failed < 0 and isinstance(value, dict):
+                if wanted is None:
+                    seen.append((place, set(value)))
+                elif _alike(wanted, set(value)):
+                    self.reached = max(self.reached, end)
+                    return place
+            if len(seen) == _SEEN or self._spent():
+                break
+        largest = max((keys for _, keys in seen), key=len, default=set())
+        return next((place for place, keys in seen if _alike(largest, keys)), -1)
 
-    def _starts(self, one: _List, at: int, bound: int) -> Iterator[int]:
-        """Where items of a list may begin."""
+    def _keys(self, one: _List) -> set[str] | None:
+        """The keys of the first item of a list; None where that is flawed."""
+        if one.start not in self.keys:
+            first = one.start + 1 + len(one.blanks)
+            value, _, failed = raw_decode(self.decoder, self.text, first)
+            self.keys[one.start] = set(value) if failed < 0 and isinstance(value, dict) else None
+        return self.keys[one.start]
+
+    def _starts(self, one: _List, at: int, bound: int, any_key: bool) -> Iterator[int]:
+        """Where items of a list may begin. `any_key`: with another key than the first one, too."""
         text, limit, end = self.text, self.limit, self.end
         if bound >= 0:
             limit, end = min(limit, bound), min(end, bound)
@@ -260,7 +271,8 @@ class _Reader:
             stop = end if indent or limit == self.limit else limit
             for match in re.compile(rf'\n{re.escape(indent)}(?=\{{\s*+["}}])').finditer(text, at, stop):
                 yield match.end()
-        for match in re.compile(rf'\{{\s*+{re.escape(one.key)}\s*+:|\}}\s*+,\s*+(?=\{{\s*+")').finditer(text, at, limit):
+        first = rf"\{{\s*+{re.escape(one.key)}\s*+:"
+        for match in re.compile(rf'{first}|\}}\s*+,\s*+(?=\{{\s*+")' if any_key else first).finditer(text, at, limit):
             place = match.start() if match[0][0] == "{" else match.end()
             if text[max(at, place - 64) : place].rstrip()[-1:] not in ("[", ":"):
                 yield place
@@ -348,13 +360,14 @@ class _Reader:
                 raise _Ellipsis
             self.unread.append(Unread(begin, stop, reason))
 
-    def _close(self, one: _List, item: int, end: int) -> bool:
-        """Leaves out the last item of a list (`item` -1: what stands behind the `end` of it) if the list ends behind."""
+    def _close(self, one: _List, item: int, end: int, bound: int) -> bool:
+        """Leaves out the last item of a list (`item` -1: what stands behind the `end` of it) if the list ends behind,
+        before `bound`."""
         text = self.text
         begun = item if item >= 0 else end
         if begun < 0:
             return False
-        limit = self.limit
+        limit = self.limit if bound < 0 else min(self.limit, bound)
         if text.find("\n", one.start, begun) < 0:
             line = text.find("\n", begun, limit)
             limit = line if line >= 0 else limit
@@ -414,7 +427,7 @@ class _Reader:
 
 def _alike(wanted: set[Any], keys: set[Any]) -> bool:
     """Whether an object of these keys may be an item of a list of others."""
-    return 2 * len(wanted & keys) >= min(len(wanted), len(keys)) and bool(wanted & keys)
+    return 2 * len(wanted & keys) >= max(len(wanted), len(keys))
 
 
 def _holds_pairs(value: Any) -> bool:

@@ -126,8 +126,8 @@ def _flawed(found: Flawed, work: int) -> Attempt:
 
 def _record(text: str, start: int, end: int) -> tuple[Any, tuple[str, ...]] | None:
     """The value and flags of one record that a repair reads for itself."""
-    reading, _ = _repaired(text, start, end)
-    return None if reading is None or reading.syntax != "json" else (reading.value, reading.flags)
+    source = text[start:end]
+    return read_lenient(source) or read_lenient(source, quotes_inside=True)
 
 
 def cut_large(text: str, start: int, limit: int) -> Reading | None:
@@ -317,7 +317,7 @@ _WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?!\w)|\w+")
 _FLOAT = re.compile(r"[0-9]+(?:\.[0-9]|[eE][+-]?[0-9]+\Z)")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SAME = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "undefined": "null"}
-_SIGN = re.compile(r"[@?!#$%^&*~|<>=;]")
+_SIGN = re.compile(r"[@?!#$%^&*~|<>=;]|(?<![\w.-])-(?=\d)")
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
 _JOINED = re.compile(r'\\"\s*+[,:;]?\s*+\\"')
