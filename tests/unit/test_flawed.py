@@ -1,4 +1,4 @@
-"""Lists of records with flaws: all whole records stay data, what could not be read stays text, both is told (H7, H8)."""
+"""Lists of records with flaws: all whole records stay data, what could not be read stays text and is told (H7, H8)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def spelled(style: str, number: int) -> str:
 
 
 def flawed(flaw: str, style: str, count: int, place: int) -> tuple[str, list[dict[str, Any]], str]:
-    """(the text of a list of so many records with a flaw in or behind one of them, its whole records, what stays text)."""
+    """(a list of so many records with a flaw in or behind one of them, its whole records, what stays text)."""
     before, comma, after = STYLES[style]
     texts = [spelled(style, number) for number in range(count)]
     records = [record(number) for number in range(count)]
