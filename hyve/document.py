@@ -287,8 +287,12 @@ class _Scan:
         text, at = self.text, 0
         roots = self._roots()
         root = next(roots, None)
+        opens = _OPEN
         while True:
-            match = (_OPEN if self.allowance > 0 else _OPEN_STRICT).search(text, at)
+            if self.allowance <= 0 and opens is _OPEN:
+                opens = _OPEN_STRICT
+                self.met |= {"unparsed"} if LIKELY.search(text, at) else set()
+            match = opens.search(text, at)
             start = len(text) if match is None else match.start()
             while self.pieces and self.pieces[-1][1] <= start:
                 self.pieces.pop()

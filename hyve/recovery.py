@@ -61,7 +61,7 @@ BEGUN = re.compile(r'\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{
 class Attempt(NamedTuple):
     """What recovery made of a bracket: a reading or None, its fruitless work, and where the scan may go on without one.
 
-    Work is in units of about a character of strict JSON. `inner` is where a list begins in it that may be read by
+    Work is in units of about a character of strict JSON; what reads its text is none, for the scan goes on behind. `inner` is where a list begins in it that may be read by
     itself, or -1.
     """
 
@@ -112,7 +112,7 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
         reading, spent = _repaired(text, start, end)
         work += spent
         if reading is not None:
-            return Attempt(reading, spent, end)
+            return Attempt(reading, 0, end)
     if flawed is None:
         flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)
     return _flawed(flawed, work) if flawed is not None else Attempt(None, work, start)
