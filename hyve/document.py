@@ -260,9 +260,14 @@ _ROOT = re.compile(
     re.VERBOSE,
 )
 _ROOT_LINE = re.compile(rf"\n{_ROOT.pattern}", re.VERBOSE)
+_LINE_COMMA = re.compile(r"[ \t]*+,(?=[ \t\r]*+(?:\n|\Z))")
 _CONTROLS = frozenset(map(chr, range(32)))
 _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _JSON_LINES = re.compile(r"(?:[{\[][^\n]*+\n){2,}+")
+
+
+_ALLOWANCE = 8, 4 << 20
+"""Fruitless work of recovery that a text may cost: for each of its characters, and beside."""
 
 
 class _Scan:
@@ -274,7 +279,7 @@ class _Scan:
         self.met = met
         self.decoder = Decoder()
         self.with_controls = Decoder(strict=False)
-        self.allowance = 8 * len(text) + (4 << 20)
+        self.allowance = _ALLOWANCE[0] * len(text) + _ALLOWANCE[1]
         self.fences = (
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
         )
@@ -317,6 +322,9 @@ class _Scan:
                     continue
                 part, at = self._document(start, first, match["strict"] is not None)
                 if part is not None:
+                    if first and (comma := _LINE_COMMA.match(text, at)):  # of lines that were a list's
+                        at = comma.end()
+                        part = replace(part, span=(start, at), flags=tuple(dict.fromkeys(("repaired", *part.flags))))
                     yield part
                 elif "too_deep" not in self.met and (first or text[start - 1] in " \t:=") and BEGUN.match(text, start):
                     self.met.add("unparsed")

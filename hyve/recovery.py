@@ -54,15 +54,20 @@ _FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
 _NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)
 
 
-BEGUN = re.compile(r'\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)')
-"""What begins like a JSON document, and like nothing else: an object's first key, or a list's first object."""
+BEGUN = re.compile(
+    r"""\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)
+    |\{\s*+'(?:[^'\\\n]|\\.)*+'\s*+:|\{\s*+,|\[\s*+(?:"(?:[^"\\\n]|\\.)*+"|-?\d[\d.eE+-]*+)\s*+,\s*+,|\[-?\d[\d.]*+[eE][+-]?\s*+\Z""",
+    re.VERBOSE,
+)
+"""What begins like a JSON document or a Python literal, and like nothing else: an object's first key, a list's first
+object, what a comma too many or the end of the text broke."""
 
 
 class Attempt(NamedTuple):
     """What recovery made of a bracket: a reading or None, its fruitless work, and where the scan may go on without one.
 
-    Work is in units of about a character of strict JSON; what reads its text is none, for the scan goes on behind. `inner` is where a list begins in it that may be read by
-    itself, or -1.
+    Work is in units of about a character of strict JSON; that of a reading counts nothing, for the scan goes on behind
+    it. `inner` is where a list begins in it that may be read by itself, or -1.
     """
 
     reading: Reading | None
@@ -270,6 +275,10 @@ REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
 _ELLIPSIS = re.compile(r"\.\.\.|…")
+_ANY_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
+_ADJACENT = re.compile(r"\0[ \t]*+[bBuUrRfF]{0,2}\0")
+"""Strings side by side, which Python joins, or those around the text of a triple-quoted one: json_repair makes keys of
+them."""
 _CODE = re.compile(r";[ \t\r]*+(?:[}\n]|\Z)|::|\breturn\b|\bfunction\b")
 """What no data has outside of its strings: json_repair would read a function's body as texts."""
 
@@ -291,7 +300,12 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
         return reading, 0
     work += _LITERAL * len(source)
     code = _DOUBLE_QUOTED.sub('""', source)
-    if len(source) > _REPAIR_CHARS or _CODE.search(code) or _ELLIPSIS.search(code):
+    if (
+        len(source) > _REPAIR_CHARS
+        or _CODE.search(code)
+        or _ELLIPSIS.search(code)
+        or _ADJACENT.search(_ANY_QUOTED.sub("\0", source))
+    ):
         return None, work
     work += _REPAIR * len(source)
     try:
@@ -531,7 +545,8 @@ def _strict(text: str) -> Any | None:
     return None if too_deep(value, text) else value
 
 
-NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+\s*+(?::(?!:)|=>)|-?\d+\s*+:|//|\#|/\*|(?:None|True|False)\b)
+NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+\s*+(?::(?!:)|=>)|-?\d+\s*+:|//|\#|/\*|,\s*+\}
+        |(?:None|True|False)\b)
     |(?<=\[)\s*+(?:["'{\[(<]|-?\d[\d.eE+-]*+\s*+,|(?:None|True|False|-?nan|-?inf)\b|[A-Za-z_][\w.]*+\(|b["']|//|/\*))"""
 """How a document that is no strict JSON goes on behind its bracket, as against a bracket of prose or of a log line."""
 LIKELY = re.compile(rf"[{{\[]{NEAR}", re.VERBOSE)

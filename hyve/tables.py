@@ -4,8 +4,9 @@ Rules:
 - Cells stay text; what a cell means is the store's business. An empty cell is "", a cell that its row doesn't have is
   absent (`ragged_rows`), cells beyond the header stand in `extra_cells`. One row in fifty may be ragged, or one, and
   the last may be short whatever the others are. A count of the rows below a table ("(20 rows)") is no part of it.
-- A table has a header that looks like names (in any script, at most a mebibyte of them), unlike what stands below it. Prose with commas, log lines and source code
-  have none. The shorter the table, the more its cells have to differ from its header.
+- A table has a header that looks like names (in any script, at most a mebibyte), unlike what stands below it. Prose
+  with commas, log lines and source code have none. The shorter the table, the more its cells have to differ from its
+  header.
 - A row that repeats the header (files written one after the other) is dropped, and the table flagged `concatenated`.
 """
 

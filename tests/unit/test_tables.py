@@ -245,7 +245,8 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [["名前", "ホスト", "値"], ["id", "名前", "v"], ["a", "é", "b"], ["नाम", "मूल्य", "ß"], ["имя", "хост", "значение"]]
+    "names",
+    [["名前", "ホスト", "値"], ["id", "名前", "v"], ["a", "é", "b"], ["नाम", "मूल्य", "ß"], ["имя", "хост", "значение"]],
 )
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 def test_a_header_has_letters_of_any_script(names: list[str], delimiter: str) -> None:
