@@ -296,7 +296,8 @@ class _Scan:
         while True:
             if self.allowance <= 0 and opens is _OPEN:
                 opens = _OPEN_STRICT
-                self.met |= {"unparsed"} if LIKELY.search(text, at) else set()
+                if "too_deep" not in self.met and LIKELY.search(text, at):
+                    self.met.add("unparsed")
             match = opens.search(text, at)
             start = len(text) if match is None else match.start()
             while self.pieces and self.pieces[-1][1] <= start:

@@ -394,6 +394,8 @@ class _Reader:
         before = one.start + len(text[one.start : one.start + before].removesuffix(",").rstrip(" \t\r\n"))
         stop = item + len(text[item:place].rstrip())
         repaired = self._repaired(item, stop, "")
+        if not repaired and text[before - 1] == "[":
+            return False  # nothing of the list would be left
         comma = "," if repaired and text[before - 1] != "[" else ""
         self._cut(before, place, comma + repaired, item, stop, "a record that is no JSON")
         return True

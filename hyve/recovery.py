@@ -131,8 +131,8 @@ def _flawed(found: Flawed, work: int) -> Attempt:
 
 def _record(text: str, start: int, end: int) -> tuple[Any, tuple[str, ...]] | None:
     """The value and flags of one record that a repair reads for itself."""
-    source = text[start:end]
-    return read_lenient(source) or read_lenient(source, quotes_inside=True)
+    reading, _ = _repaired(text, start, end)
+    return None if reading is None or reading.syntax != "json" else (reading.value, reading.flags)
 
 
 def cut_large(text: str, start: int, limit: int) -> Reading | None:
@@ -334,7 +334,7 @@ _SAME = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "undefi
 _SIGN = re.compile(r"[@?!#$%^&*~|<>=;]|(?<![\w.-])-(?=\d)")
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
-_JOINED = re.compile(r'\\"\s*+[,:;]?\s*+\\"')
+_JOINED = re.compile(r'\\"(?:\s|\\[nrt])*+[,:;]?(?:\s|\\[nrt])*+\\"')
 _BRACKET = re.compile(r"[\[\]{}]")
 # Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
 _KEY_INSIDE = re.compile(r""":[^,:\[\]{}"'\n]*\s[A-Za-z_]\w*:""")
