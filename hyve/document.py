@@ -24,6 +24,7 @@ from typing import Any, Literal, overload
 from hyve import heads, strictjson, tables
 from hyve.collector import collector_paused
 from hyve.encodings import decode
+from hyve.flawed import Unread
 from hyve.lenient import read_lenient
 from hyve.rawdecode import raw_decode
 from hyve.recovery import (
@@ -56,6 +57,7 @@ class Part:
     """One structured value. `span` is its half-open range of character offsets in the document's text.
 
     `partial_tail` is the text of the token that the end of a cut document left incomplete, without an opening quote.
+    `unread` are the places in the span that could not be read: they are among the lines of text.
     The values of very long lists and texts of lines are not held: `value` reads them again, `ahead` run by run.
     """
 
@@ -64,6 +66,7 @@ class Part:
     syntax: Syntax
     flags: tuple[str, ...] = ()
     partial_tail: str = ""
+    unread: tuple[Unread, ...] = ()
 
     @property
     def ahead(self) -> Ahead | Lines | Delimited | None:
@@ -157,7 +160,7 @@ def parse(source: str | bytes, name: str = "") -> Document:
             flags += [flag for met in whole.lines.met.values() for flag in met]
             return Document(text, whole, (), tuple(dict.fromkeys(flags)), name)
         parts = whole or _found(text, flags)
-        pieces, rest = _outside(text, [part.span for part in parts])
+        pieces, rest = _outside(text, parts)
         if len(rest) > _PROSE_LINES or sum(len(line) for _, line, _ in rest) > _PROSE_CHARS:
             rows = [{"line": number, "text": line} for number, line, _ in rest]
             parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
@@ -219,13 +222,25 @@ def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part
     start, end = part.span
     first, last = bisect_left(places, start), bisect_right(places, end)
     if first == last:
-        return replace(part, span=(start + removed[first], end + removed[first]))
+        by = removed[first]
+        unread = tuple(Unread(a + by, b + by, why) for a, b, why in part.unread)
+        return replace(part, span=(start + by, end + by), unread=unread)
     inner = text[start + removed[bisect_right(places, start)] : end + removed[bisect_left(places, end)]]
     span = start + removed[first], end + removed[last]
+    if part.unread:
+        unread = tuple(
+            Unread(_before(a, places, removed), _before(b, places, removed), why) for a, b, why in part.unread
+        )
+        return replace(part, span=span, flags=(*part.flags, "ansi"), unread=unread)
     found = read_lenient(inner) if "\x1b" in inner and part.syntax == "json" else None
     if found is not None:  # the codes stand inside of strings, and are kept
         return Part(found[0], span, "json", ("repaired", *found[1], "ansi"))
     return replace(part, span=span, flags=(*part.flags, "ansi"))
+
+
+def _before(offset: int, places: list[int], removed: list[int]) -> int:
+    """The offset in the text with colour codes of one in that without; in front of the codes that stand there."""
+    return offset + removed[bisect_left(places, offset)]
 
 
 # A bracket that may begin strict JSON, told by the next tokens; then one that recovery may read. As most brackets of a
@@ -245,9 +260,14 @@ _ROOT = re.compile(
     re.VERBOSE,
 )
 _ROOT_LINE = re.compile(rf"\n{_ROOT.pattern}", re.VERBOSE)
+_LINE_COMMA = re.compile(r"[ \t]*+,(?=[ \t\r]*+(?:\n|\Z))")
 _CONTROLS = frozenset(map(chr, range(32)))
 _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _JSON_LINES = re.compile(r"(?:[{\[][^\n]*+\n){2,}+")
+
+
+_ALLOWANCE = 8, 4 << 20
+"""Fruitless work of recovery that a text may cost: for each of its characters, and beside."""
 
 
 class _Scan:
@@ -259,7 +279,7 @@ class _Scan:
         self.met = met
         self.decoder = Decoder()
         self.with_controls = Decoder(strict=False)
-        self.allowance = 8 * len(text) + (4 << 20)
+        self.allowance = _ALLOWANCE[0] * len(text) + _ALLOWANCE[1]
         self.fences = (
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
         )
@@ -272,8 +292,13 @@ class _Scan:
         text, at = self.text, 0
         roots = self._roots()
         root = next(roots, None)
+        opens = _OPEN
         while True:
-            match = (_OPEN if self.allowance > 0 else _OPEN_STRICT).search(text, at)
+            if self.allowance <= 0 and opens is _OPEN:
+                opens = _OPEN_STRICT
+                if "too_deep" not in self.met and LIKELY.search(text, at):
+                    self.met.add("unparsed")
+            match = opens.search(text, at)
             start = len(text) if match is None else match.start()
             while self.pieces and self.pieces[-1][1] <= start:
                 self.pieces.pop()
@@ -298,6 +323,9 @@ class _Scan:
                     continue
                 part, at = self._document(start, first, match["strict"] is not None)
                 if part is not None:
+                    if first and (comma := _LINE_COMMA.match(text, at)):  # of lines that were a list's
+                        at = comma.end()
+                        part = replace(part, span=(start, at), flags=tuple(dict.fromkeys(("repaired", *part.flags))))
                     yield part
                 elif "too_deep" not in self.met and (first or text[start - 1] in " \t:=") and BEGUN.match(text, start):
                     self.met.add("unparsed")
@@ -319,7 +347,7 @@ class _Scan:
                 return None
             value = embedded(string.group())
             return Part(value, string.span(), "json", ("escaped",)) if value is not None else None
-        reading, work, _ = read_root(self.text, start, len(self.text))
+        reading, work, *_ = read_root(self.text, start, len(self.text))
         self.allowance -= work
         return Part(reading.value, (start, reading.end), reading.syntax, reading.flags) if reading else None
 
@@ -362,9 +390,9 @@ class _Scan:
             value, end = escaped
             alone = first and REST_BLANK.match(text, end)  # else it is a field of its line
             return Part(value, (start, end), "json", ("repaired",)) if alone else None, end
-        limit, cut = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else (self.end, True)
+        limit, closed = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else (self.end, self.end)
         if self.allowance > 0 and LIKELY.match(text, start):
-            reading, work, resume = recover(text, start, limit, self.line_start, cut, self.met)
+            reading, work, resume, inner = recover(text, start, limit, closed, self.line_start, self.met)
             self.allowance -= work
             if reading is not None and (
                 reading.syntax == "python"
@@ -372,6 +400,8 @@ class _Scan:
                 or (first and REST_BLANK.match(text, reading.end))
             ):
                 return Part(reading.value, (start, reading.end), *reading[2:]), reading.end
+            if inner > start:
+                return None, inner
             failed = max(failed, resume if reading is None else start)
         if failed - start <= 64:
             return None, start + 1
@@ -387,8 +417,8 @@ class _Scan:
             self.line_start = newline + 1
         return start - self.line_start < 256 and not self.text[self.line_start : start].strip()
 
-    def _limit(self, start: int, first: bool) -> tuple[int, bool]:
-        """(where the text that may belong to a broken document ends, whether that would cut the document).
+    def _limit(self, start: int, first: bool) -> tuple[int, int]:
+        """Where the text that may belong to a broken document ends, and where the document would be cut.
 
         It is cut by its fence's end or the end of the text; not by the next line that is a record of its own (for an
         object that itself starts a line, as in NDJSON), that has the head of a log line, or that begins like the line
@@ -404,7 +434,7 @@ class _Scan:
                 end = line + 1
         elif not first:
             end = heads.next_alike(text, self.line_start, start, end)
-        return end, end == closed
+        return end, closed
 
     def _next_head(self, start: int) -> int:
         """Where the next line begins that has the head of a log line; heads are looked for once."""
@@ -455,11 +485,12 @@ def _within(outer: list[Part], place: int, part: Part) -> bool:
     return place >= 0 and outer[place].span[1] > part.span[0]
 
 
-def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[tuple[int, str, list[str]]]]:
+def _outside(text: str, parts: list[Part]) -> tuple[list[str], list[tuple[int, str, list[str]]]]:
     """The non-blank pieces of lines that no part covers, and the lines that they are pieces of: their numbers from 1,
     their text, their pieces.
 
-    A line on which a part of several lines begins or ends is only the piece of it that stands outside.
+    A line on which a part of several lines begins or ends, or one of which something could not be read, is only the
+    pieces of it that stand outside.
     """
     newline = "\r" if "\r" in text and "\n" not in text else "\n"
     pieces: list[str] = []
@@ -467,7 +498,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
     parts_of_lines = False
     broken: set[int] = set()
     number, at = 1, 0
-    for start, end in [*spans, (len(text), len(text))]:
+    for start, end, flawed in [*_read_spans(parts), (len(text), len(text), False)]:
         gap = text[at:start]
         if gap and not gap.isspace():
             for n, piece in enumerate(gap.split(newline), number):
@@ -478,7 +509,7 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
                 lines.setdefault(n, []).append(piece)
         number += text.count(newline, at, start)
         over = text.count(newline, start, end)
-        if over:
+        if over or flawed:
             broken.update((number, number + over))
         elif start < end:
             parts_of_lines = True
@@ -489,3 +520,13 @@ def _outside(text: str, spans: list[tuple[int, int]]) -> tuple[list[str], list[t
     whole = text.split(newline)
     texts = {n: "".join(line) if n in broken else whole[n - 1].rstrip("\r") for n, line in lines.items()}
     return pieces, [(n, texts[n], line) for n, line in lines.items()]
+
+
+def _read_spans(parts: list[Part]) -> Iterator[tuple[int, int, bool]]:
+    """The spans of the parts without what could not be read in them, and whether there is something like that."""
+    for part in parts:
+        at, end = part.span
+        for unread in part.unread:
+            yield at, unread.start, True
+            at = unread.end
+        yield at, end, bool(part.unread)

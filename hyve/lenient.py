@@ -3,7 +3,8 @@
 Rules:
 - What is taken: comments, trailing commas, commas too many in an object,
   a comma left out at a line's end, raw control characters in strings, unknown
-  escapes (kept as they stand), single quotes, keys without quotes, `=>` for the colon, words and numbers of JavaScript,
+  escapes (kept as they stand, and in a Windows path all backslashes), single quotes,
+  keys without quotes, `=>` for the colon, words and numbers of JavaScript,
   Python and Ruby, one-word texts without quotes, a list or object whose closer is missing where an outer one closes.
 - What is never done: leaving out or adding an item, cutting or joining strings, choosing between repeated keys, making
   a value of an ellipsis.
@@ -222,6 +223,8 @@ class _Reader:
         return self.decoder.decode(literal)
 
 
+_PATH = re.compile(r"[A-Za-z]:\\(?!\\)")
+"""How a path begins on Windows whose backslashes aren't escaped."""
 _ESCAPES = {"'": "'", "`": "`", "\n": "", "\r\n": "", "0": "\0", "v": "\v", "a": "\a"}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
 
@@ -244,6 +247,8 @@ def _unescaped(text: str, quote: str) -> str:
             return str(json.loads(f'"\\{char}"'))
         return _ESCAPES.get(char, match[0])
 
+    if _PATH.match(text) and any(match[3] and match[3] not in "\"'\\/bfnrt" for match in _ESCAPE.finditer(text)):
+        return text  # a path's backslashes: one that is no escape says that the others are none
     plain = _ESCAPE.sub(one, text)
     if re.search("[\ud800-\udbff][\udc00-\udfff]", plain):  # two halves of one character
         plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

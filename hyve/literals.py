@@ -46,6 +46,10 @@ _JOINED = re.compile(r"\0[ \t]*+[bBuUrR]{0,2}\0")
 _BROKEN = re.compile(r"""(?<![\s,:\[({])(?<!\\n)['"][ \t\r]*+\n\s*+[bBuUrR]{0,2}['"]""")
 _SAME_WORDS = (("None", "null"), ("True", "true"), ("False", "false"), ("nan", "NaN"), ("inf", "Infinity"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# A string literal with its prefix; in raw ones escapes are none.
+_LITERAL = re.compile(
+    r"""(?P<raw>\b(?:[rR][bB]?|[bB][rR]))?(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\")""", re.DOTALL
+)
 _UNKNOWN_ESCAPE = re.compile(r"\\(?![\\'\"abfnrtvxuUN0-7\n\r])|(\\.)", re.DOTALL)
 _LONG_FLOAT = re.compile(r"\d[\d._]{16}|[eE][+-]?\d{3}")
 
@@ -159,11 +163,17 @@ def _items(source: str) -> Iterator[tuple[int, int, int]]:
 
 def _parsed(source: str, flags: list[str]) -> Any:
     if "\\" in source:  # Python warns of escapes that it doesn't know, and keeps them
-        source = _UNKNOWN_ESCAPE.sub(lambda match: match[1] or r"\\", source)
+        source = _LITERAL.sub(
+            lambda string: string[0] if string["raw"] else _UNKNOWN_ESCAPE.sub(_known_escape, string[0]), source
+        )
     if _JOINED.search(_QUOTED.sub("\0", source)) or _BROKEN.search(source):
         raise ValueError("two strings where one was meant, or the other way round")
     python = _TOKEN.sub(_held, source) if "<" in source else source
     return _Reader(source, python != source, flags).value(ast.parse(python, mode="eval").body)
+
+
+def _known_escape(match: re.Match[str]) -> str:
+    return match[1] or r"\\"
 
 
 def _held(match: re.Match[str]) -> str:

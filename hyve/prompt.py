@@ -51,6 +51,7 @@ _TOLD = {
     "elided": "whoever wrote it left items out (...).",
     "unparsed": "some JSON could not be read; it is in the text lines.",
     "ragged_rows": "rows differ in length.",
+    "empty_input": "some inputs are empty.",
     "duplicate_keys": "some objects repeat a key.",
     "invalid_utf8": "some bytes are no UTF-8.",
 }

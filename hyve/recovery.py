@@ -22,6 +22,7 @@ import json_repair
 
 from hyve import strictjson
 from hyve.elisions import without_ellipses
+from hyve.flawed import Flawed, Unread, read_flawed
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
 from hyve.strictjson import MAX_DEPTH, Ahead, Decoder, Pairs, too_deep
@@ -30,13 +31,15 @@ _REPAIR_CHARS = 256 * 1024
 
 
 class Reading(NamedTuple):
-    """A value that was read, and where it ends. `tail` is the text of the token that was cut, if one was."""
+    """A value that was read, and where it ends. `tail` is the text of the token that was cut, if one was; `unread` are
+    the places in it that stay text."""
 
     value: Any
     end: int
     syntax: Literal["json", "python"]
     flags: tuple[str, ...]
     tail: str = ""
+    unread: tuple[Unread, ...] = ()
 
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*+[A-Za-z]|\][^\x07\x1b]*+(?:\x07|\x1b\\))")
@@ -51,27 +54,34 @@ _FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
 _NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)
 
 
-BEGUN = re.compile(r'\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)')
-"""What begins like a JSON document, and like nothing else: an object's first key, or a list's first object."""
+BEGUN = re.compile(
+    r"""\{\s*+"(?:[^"\\\n]|\\.)*+(?:"\s*+(?![,}\s])|\\?\Z)|\[\s*+\{\s*+(?:"|\Z)
+    |\{\s*+'(?:[^'\\\n]|\\.)*+'\s*+:|\{\s*+,|\[\s*+(?:"(?:[^"\\\n]|\\.)*+"|-?\d[\d.eE+-]*+)\s*+,\s*+,|\[-?\d[\d.]*+[eE][+-]?\s*+\Z""",
+    re.VERBOSE,
+)
+"""What begins like a JSON document or a Python literal, and like nothing else: an object's first key, a list's first
+object, what a comma too many or the end of the text broke."""
 
 
 class Attempt(NamedTuple):
     """What recovery made of a bracket: a reading or None, its fruitless work, and where the scan may go on without one.
 
-    Work is in units of about a character of strict JSON.
+    Work is in units of about a character of strict JSON; that of a reading counts nothing, for the scan goes on behind
+    it. `inner` is where a list begins in it that may be read by itself, or -1.
     """
 
     reading: Reading | None
     work: int
     resume: int
+    inner: int = -1
 
 
-def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[str]) -> Attempt:
+def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[str]) -> Attempt:
     """Tries to read what stands between `start`, a bracket, and `limit`.
 
-    `limit` is the end of the text (blanks left out) or of the code fence, which `cut` a document, or where the next
-    record or log line begins; `line` is where the line of `start` begins. `met` takes the flag `too_deep`, and
-    `truncated` where a document was cut before its first whole item.
+    `closed` is the end of the text (blanks left out) or of the code fence, which cuts a document; `limit` is the same,
+    or where the next record or log line begins; `line` is where the line of `start` begins. `met` takes the flag
+    `too_deep`, and `truncated` where a document was cut before its first whole item.
     """
     ahead = _read_ahead(text, start, limit)
     run = _balanced(text, start, limit) if ahead is None else _balanced_around(ahead, start)
@@ -88,7 +98,7 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
     if run.end is None:
         # What is cut in the middle of a text is text; only the end of the text, of its fence or of a paragraph that the
         # document began cuts it.
-        cuts = [limit] if cut else []
+        cuts = [limit] if limit == closed else []
         if not text[line : min(start, line + 256)].strip() and (blank := _BLANK_LINE.search(text, start, limit)):
             cuts.append(blank.start())
         for end in cuts:
@@ -100,12 +110,29 @@ def recover(text: str, start: int, limit: int, line: int, cut: bool, met: set[st
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     del ahead  # as large as what is read now
+    flawed = read_flawed(text, start, limit, closed, _record, ellipses=False)
+    if flawed is not None and flawed.value is not None:
+        return _flawed(flawed, work)
     for end in ends:
         reading, spent = _repaired(text, start, end)
         work += spent
         if reading is not None:
-            return Attempt(reading, spent, end)
-    return Attempt(None, work, start)
+            return Attempt(reading, 0, end)
+    if flawed is None:
+        flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)
+    return _flawed(flawed, work) if flawed is not None else Attempt(None, work, start)
+
+
+def _flawed(found: Flawed, work: int) -> Attempt:
+    if found.value is None:
+        return Attempt(None, work + found.work, found.inner, found.inner)
+    return Attempt(Reading(found.value, found.end, "json", found.flags, unread=found.unread), 0, found.end)
+
+
+def _record(text: str, start: int, end: int) -> tuple[Any, tuple[str, ...]] | None:
+    """The value and flags of one record that a repair reads for itself."""
+    reading, _ = _repaired(text, start, end)
+    return None if reading is None or reading.syntax != "json" else (reading.value, reading.flags)
 
 
 def cut_large(text: str, start: int, limit: int) -> Reading | None:
@@ -248,6 +275,10 @@ REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
 _ELLIPSIS = re.compile(r"\.\.\.|…")
+_ANY_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
+_ADJACENT = re.compile(r"\0[ \t]*+[bBuUrRfF]{0,2}\0")
+"""Strings side by side, which Python joins, or those around the text of a triple-quoted one: json_repair makes keys of
+them."""
 _CODE = re.compile(r";[ \t\r]*+(?:[}\n]|\Z)|::|\breturn\b|\bfunction\b")
 """What no data has outside of its strings: json_repair would read a function's body as texts."""
 
@@ -269,7 +300,12 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
         return reading, 0
     work += _LITERAL * len(source)
     code = _DOUBLE_QUOTED.sub('""', source)
-    if len(source) > _REPAIR_CHARS or _CODE.search(code) or _ELLIPSIS.search(code):
+    if (
+        len(source) > _REPAIR_CHARS
+        or _CODE.search(code)
+        or _ELLIPSIS.search(code)
+        or _ADJACENT.search(_ANY_QUOTED.sub("\0", source))
+    ):
         return None, work
     work += _REPAIR * len(source)
     try:
@@ -295,16 +331,18 @@ _WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?!\w)|\w+")
 _FLOAT = re.compile(r"[0-9]+(?:\.[0-9]|[eE][+-]?[0-9]+\Z)")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SAME = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "undefined": "null"}
+_SIGN = re.compile(r"[@?!#$%^&*~|<>=;]|(?<![\w.-])-(?=\d)")
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
-_JOINED = re.compile(r'\\"\s*+[,:;]?\s*+\\"')
+_JOINED = re.compile(r'\\"(?:\s|\\[nrt])*+[,:;]?(?:\s|\\[nrt])*+\\"')
 _BRACKET = re.compile(r"[\[\]{}]")
 # Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
 _KEY_INSIDE = re.compile(r""":[^,:\[\]{}"'\n]*\s[A-Za-z_]\w*:""")
 
 
 def _covers(value: Any, source: str) -> bool:
-    """H8: the words of the value are the words of the source, in the same order.
+    """H8: the words of the value are the words of the source, in the same order, and so are the signs that no document
+    is made of.
 
     And what no words tell: the containers open and close in the same order, no text is empty that wasn't, no item
     between commas is left out, no two strings are one, no key is part of a text.
@@ -313,6 +351,7 @@ def _covers(value: Any, source: str) -> bool:
     code = _DOUBLE_QUOTED.sub('""', source)
     return (
         _words(source) == _words(shown)
+        and _SIGN.findall(source) == _SIGN.findall(shown)
         and len(_EMPTY.findall(shown)) <= len(_EMPTY.findall(source))
         and _BRACKET.findall(code) == _BRACKET.findall(_DOUBLE_QUOTED.sub('""', shown))
         and not _HOLE.search(code)
@@ -506,7 +545,8 @@ def _strict(text: str) -> Any | None:
     return None if too_deep(value, text) else value
 
 
-NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+\s*+(?::(?!:)|=>)|-?\d+\s*+:|//|\#|/\*|(?:None|True|False)\b)
+NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+\s*+(?::(?!:)|=>)|-?\d+\s*+:|//|\#|/\*|,\s*+\}
+        |(?:None|True|False)\b)
     |(?<=\[)\s*+(?:["'{\[(<]|-?\d[\d.eE+-]*+\s*+,|(?:None|True|False|-?nan|-?inf)\b|[A-Za-z_][\w.]*+\(|b["']|//|/\*))"""
 """How a document that is no strict JSON goes on behind its bracket, as against a bracket of prose or of a log line."""
 LIKELY = re.compile(rf"[{{\[]{NEAR}", re.VERBOSE)

@@ -89,17 +89,24 @@ class Request:
 
 
 def load(payloads: Sequence[Payload]) -> Datastore:
-    """The store of all payloads. Raises InputError where there is nothing to load."""
+    """The store of all payloads, of which some may be empty (flag `empty_input`). Raises InputError where there is
+    nothing to load."""
     if not payloads:
         raise InputError("no data was given: pass at least one payload (--file F, or - for standard input)")
     return Datastore(_documents(payloads))
 
 
 def _documents(payloads: Sequence[Payload]) -> Iterator[Document]:
-    for payload in payloads:
+    filled = False
+    for number, payload in enumerate(payloads, 1):
         document = parse(payload.data, payload.name if len(payloads) > 1 else "")
-        if not document.text.strip():
-            raise InputError(f"the input {payload.name!r} is empty: there is nothing to look at")
+        if document.text.strip():
+            filled = True
+        elif number < len(payloads) or filled:
+            document = replace(document, flags=(*document.flags, "empty_input"))
+        else:
+            which = f"the input {payload.name!r} is" if number == 1 else f"all {number} inputs are"
+            raise InputError(f"{which} empty: there is nothing to look at")
         if not document.parts and len(payloads) == 1 and len(document.prose) < 3:
             raise InputError(f"the input {payload.name!r} holds no data: give JSON, CSV, Python literals or log lines")
         yield document

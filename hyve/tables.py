@@ -4,8 +4,9 @@ Rules:
 - Cells stay text; what a cell means is the store's business. An empty cell is "", a cell that its row doesn't have is
   absent (`ragged_rows`), cells beyond the header stand in `extra_cells`. One row in fifty may be ragged, or one, and
   the last may be short whatever the others are. A count of the rows below a table ("(20 rows)") is no part of it.
-- A table has a header that looks like names, unlike what stands below it. Prose with commas, log lines and source code
-  have none. The shorter the table, the more its cells have to differ from its header.
+- A table has a header that looks like names (in any script, at most a mebibyte), unlike what stands below it. Prose
+  with commas, log lines and source code have none. The shorter the table, the more its cells have to differ from its
+  header.
 - A row that repeats the header (files written one after the other) is dropped, and the table flagged `concatenated`.
 """
 
@@ -24,11 +25,11 @@ from hyve import strictjson
 
 csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
 
-_HEADER_CHARS = 64 * 1024
+_HEADER_CHARS = 1 << 20
 _COMMENTS = 5
 """Lines of comment before a header that are looked past."""
-_CELL = re.compile(r"[A-Za-z_@#][^{}\"'=\n\t]{0,79}\Z")
-_NAME = re.compile(r"[A-Za-z_@#%][\w .()/%$#@:+-]{0,60}\Z")
+_CELL = re.compile(r"(?:[^\W\d]|[@#])[^{}\"'=\n\t]{0,79}\Z")
+_NAME = re.compile(r"(?:[^\W\d]|[@#%])(?:[\w .()/%$#@:+-]|[^\x00-\x7f]){0,60}\Z")
 _NUMERIC = re.compile(r"[<>~+-]?\$?\d[\w.,:%+/() -]*\Z")
 _DIGITS = re.compile(r"\d+")
 _TRAILER = re.compile(

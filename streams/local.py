@@ -240,6 +240,9 @@ def _payloads(files: list[str]) -> tuple[Any, ...]:
             number += 1
             label = f"{stem}_{number}"
         payloads.append(Payload(label, _read(name)))
+    if not any(payload.data.strip() for payload in payloads):
+        which = "standard input" if files == ["-"] else ", ".join(files)
+        raise InputError(f"{which} is empty: there is nothing to look at")
     return tuple(payloads)
 
 
@@ -259,8 +262,6 @@ def _read(name: str) -> bytes:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from None
     if len(data) > MAX_BYTES:
         raise InputError(f"{name} is larger than {MAX_BYTES >> 20} MiB: split it")
-    if not data.strip():
-        raise InputError(f"{'standard input' if name == '-' else name} is empty: there is nothing to look at")
     return data
 
 

@@ -50,7 +50,7 @@ _FENCE = re.compile(r"\s*```[\w+.-]*\s*\Z")
 
 
 def lost(document: Document) -> str:
-    """The text, blanks left out, that no part's span covers and no line holds; and `!` before a line that is made up.
+    """The text, blanks left out, that no part has read and no line holds; and `!` before a line that is made up.
 
     Code fences around short texts are dropped, and said to be.
     """
@@ -60,7 +60,14 @@ def lost(document: Document) -> str:
     kept = {row["line"]: row["text"] for part in long for row in part.value} or dict(document.lines)
     pieces: dict[int, str] = {}
     number, at = 1, 0
-    for start, end in [*(part.span for part in document.parts if part.syntax != "lines"), (len(text), len(text))]:
+    spans: list[tuple[int, int]] = []
+    for part in document.parts:
+        begun, end = part.span
+        for unread in part.unread:
+            spans.append((begun, unread.start))
+            begun = unread.end
+        spans += [(begun, end)] if part.syntax != "lines" else []
+    for start, end in [*spans, (len(text), len(text))]:
         for n, piece in enumerate(text[at:start].split(newline), number):
             if piece.strip() and (long or not _FENCE.match(piece)):
                 pieces[n] = pieces.get(n, "") + piece
@@ -86,6 +93,10 @@ def check(data: bytes) -> None:
         assert 0 <= part.span[0] < part.span[1] <= len(document.text), f"span {part.span}"
         assert part.syntax == "lines" or at <= part.span[0], f"spans overlap at {part.span}"
         at = part.span[1]
+        places = [part.span[0], *(place for unread in part.unread for place in unread[:2]), part.span[1]]
+        assert places == sorted(places), f"{part.unread} are not in order in {part.span}"
+        assert all(unread.start < unread.end and unread.reason for unread in part.unread), f"{part.unread}"
+        assert bool(part.unread) <= ("unparsed" in part.flags), f"{part.unread} and {part.flags}"
         assert set(part.flags) <= set(document.flags), f"flags {part.flags} of a part are not those of its document"
         assert bool(part.partial_tail) == ("partial_tail" in part.flags), f"{part.partial_tail!r} and {part.flags}"
     with Datastore.from_document(document) as store:

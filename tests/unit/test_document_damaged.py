@@ -339,6 +339,13 @@ def test_a_broken_record_is_flagged(head: str) -> None:
         ("[12] foo\n[ERROR] bar\n[main] {x} y\nint a[] = {1, 2\n{", set()),
         ('puts {"a", "b"', set()),
         ("see [12", set()),
+        ("[1,,2]", {"unparsed"}),
+        ("{,}", {"unparsed"}),
+        ("[1.5e", {"unparsed"}),
+        ("{'k': ..., 'n': None}", {"unparsed"}),
+        ("{'k': 'a' 'b', 'n': 1}", {"unparsed"}),
+        ("{'k': '''x\ny''', 'n': 1}", {"unparsed"}),
+        ('{"k": """x\ny""", "n": 1}', {"unparsed"}),
     ],
 )
 def test_json_that_stays_text_is_flagged(text: str, flags: set[str]) -> None:
@@ -391,3 +398,30 @@ def test_any_cut_list_is_read_as_token_by_token(
         slow = parse(text)
     assert repr(quick.parts) == repr(slow.parts)
     assert quick.flags == slow.flags
+
+
+def test_the_commas_of_lines_that_were_a_list_are_no_text() -> None:
+    text = "".join(json.dumps({"id": i}) + ",\n" for i in range(50))
+    document = parse(text)
+    assert [part.value for part in document.parts] == [{"id": i} for i in range(50)]
+    assert document.lines == ()
+    assert document.flags == ("concatenated", "repaired")
+    assert text[slice(*document.parts[0].span)] == '{"id": 0},'
+
+
+@pytest.mark.parametrize(
+    "unit", ["the {quick} [brown] 'fox' \"jumps: {a: b, c} over\n", "{'a': .., 'z': 1}  {'b': 2}\n"]
+)
+def test_the_allowance_lasts_for_ordinary_text(unit: str) -> None:
+    text = unit * 6_000
+    document = parse(text)
+    assert max(part.span[1] for part in document.parts if part.syntax != "lines") > len(text) - len(unit)
+    assert "unparsed" not in document.flags
+
+
+def test_an_allowance_that_is_used_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hyve.document._ALLOWANCE", (0, 2_000))
+    text = "x {a: b c:} y\n" * 200 + "{c: 1, }\n"
+    document = parse(text)
+    assert [part for part in document.parts if part.syntax != "lines"] == []
+    assert "unparsed" in document.flags

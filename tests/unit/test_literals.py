@@ -227,3 +227,10 @@ def test_whatever_python_prints_is_read_back(item: Any) -> None:
 @settings(max_examples=300, deadline=None)
 def test_no_source_raises(source: str) -> None:
     read_literal(source)
+
+
+def test_the_backslashes_of_raw_strings_are_no_escapes() -> None:
+    source = r"""{'a': r'\d\n', 'b': '\d\n', 'c': rb'\w', 'd': "r'\d'", 'e': None, 'f': ()}"""
+    found = read_literal(source)
+    assert found is not None
+    assert found[0] == {"a": r"\d\n", "b": "\\d\n", "c": r"\w", "d": r"r'\d'", "e": None, "f": []}

@@ -442,3 +442,18 @@ async def test_absurd_numbers_in_an_answer_do_no_harm() -> None:
     )
     found = await run(Scripted(ModelReply(text + f',"evidence":["{SLOW}"]}}]}}')))
     assert found.root_causes[0].confidence == 1.0
+
+
+def test_an_empty_input_among_others_is_told_and_no_error() -> None:
+    rows = '[{"a": 1}, {"a": 2}]'
+    for payloads in ([("a", ""), ("b", rows)], [("b", rows), ("a", b" \n")]):
+        request = hyve.Request("how many?", tuple(hyve.Payload(name, data) for name, data in payloads))
+        store, prompt = hyve.prepare(request)
+        with store:
+            assert [table.name for table in store.catalog.tables] == ["b"]
+            assert "empty_input" in store.flags
+            assert "some inputs are empty" in prompt.text
+    with pytest.raises(hyve.InputError, match="all 2 inputs are empty"):
+        hyve.prepare(hyve.Request("how many?", (hyve.Payload("a", ""), hyve.Payload("b", "\n"))))
+    with pytest.raises(hyve.InputError, match="the input 'a' is empty"):
+        hyve.prepare(hyve.Request("how many?", (hyve.Payload("a", ""),)))

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import hyve
+from hyve.document import parse
 from hyve.tables import find, read
 
 ROOT = Path(__file__).parents[2]
@@ -240,3 +242,25 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
 
     # The best of three: a pass of Python's cycle collector over all tests' objects takes longer than the text.
     assert min(seconds(100_000) for _ in range(3)) < 0.3 + 12 * seconds(20_000)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["名前", "ホスト", "値"], ["id", "名前", "v"], ["a", "é", "b"], ["नाम", "मूल्य", "ß"], ["имя", "хост", "значение"]],
+)
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_header_has_letters_of_any_script(names: list[str], delimiter: str) -> None:
+    rows = [[f"x{i}", f"host-{i % 3}", str(i)] for i in range(20)]
+    (part,) = parse("\n".join(delimiter.join(row) for row in [names, *rows])).parts
+    assert part.syntax == "csv"
+    assert part.value == [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_a_table_of_more_columns_than_sql_takes() -> None:
+    """Its cells are rows of their own, with the column's name for their key."""
+    names = [f"h{i}" for i in range(20_000)]
+    text = "\n".join(",".join(row) for row in [names, *([str(i + row) for i in range(20_000)] for row in range(3))])
+    with hyve.Datastore.from_text(text) as store:
+        assert [(table.name, table.rows) for table in store.catalog.tables] == [("records", 3), ("entries", 60_000)]
+        found = store.query("SELECT value FROM entries WHERE _key = 'h19999' ORDER BY parent_records").rows
+        assert found == (("19999",), ("20000",), ("20001",))

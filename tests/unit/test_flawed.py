@@ -1,0 +1,191 @@
+"""Lists of records with flaws: all whole records stay data, what could not be read stays text and is told (H7, H8)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hyve
+from hyve.document import Document, parse
+from tests.fuzz.target import lost
+from tests.unit.documents import values
+
+STYLES = {"compact": ("[", ", ", "]"), "lines": ("[\n", ",\n", "\n]"), "pretty": ("[\n  ", ",\n  ", "\n]")}
+
+
+def record(number: int) -> dict[str, Any]:
+    return {"id": number, "text": f"word{number}", "tags": ["a", {"id": number}], "v": number / 7}
+
+
+def spelled(style: str, number: int) -> str:
+    text = json.dumps(record(number), indent=2 if style == "pretty" else None)
+    return text.replace("\n", "\n  ")
+
+
+def flawed(flaw: str, style: str, count: int, place: int) -> tuple[str, list[dict[str, Any]], str]:
+    """(a list of so many records with a flaw in or behind one of them, its whole records, what stays text)."""
+    before, comma, after = STYLES[style]
+    texts = [spelled(style, number) for number in range(count)]
+    records = [record(number) for number in range(count)]
+    broken = {
+        "brace": lambda text: text[:-1].rstrip(),
+        "two values": lambda text: text.replace('"text": ', '"text": 5 : '),
+        "colon": lambda text: text.replace('"id": ', '"id" '),
+    }
+    if flaw in broken:
+        texts[place] = broken[flaw](texts[place])
+        del records[place]
+        return before + comma.join(texts) + after, records, texts[place]
+    unread, between = {
+        "two commas": (",", "," + comma),
+        "no comma": ("", comma[1:]),
+        "token": ("@@", f", @@{comma}"),
+        "log line": (
+            line := "2026-01-31 12:00:00 WARN {late}",
+            f"{comma.rstrip()}\n{line}\n{comma[1:].strip(chr(10))}",
+        ),
+    }[flaw]
+    text = comma.join(texts[: place + 1]) + between + comma.join(texts[place + 1 :])
+    return before + text + after, records, unread
+
+
+def kept_as_text(document: Document) -> str:
+    rows = [row["text"] for part in document.parts if part.syntax == "lines" for row in part.value]
+    return "\n".join(rows or [line for _, line in document.lines])
+
+
+FLAWS = ["brace", "two values", "colon", "two commas", "no comma", "token", "log line"]
+
+
+@pytest.mark.parametrize(
+    ("flaw", "style"),  # a list on one line ends with its line
+    [(flaw, style) for flaw in FLAWS for style in STYLES if (flaw, style) != ("log line", "compact")],
+)
+@pytest.mark.parametrize(("count", "place"), [(6, 0), (6, 3), (6, 4), (3_000, 1_500), (12_000, 7_000)])
+def test_one_flaw_leaves_all_whole_records(flaw: str, style: str, count: int, place: int) -> None:
+    """H7: however long the list is (one of 12,000 is read in runs), and wherever the flaw stands."""
+    text, records, unread = flawed(flaw, style, count, place)
+    document = parse(text)
+    (part,) = (part for part in document.parts if part.syntax == "json")
+    assert part.value == records
+    assert part.span == (0, len(text))
+    assert [text[start:end] for start, end, _ in part.unread] == ([unread] if unread else [])
+    assert part.flags == (("unparsed",) if unread else ("repaired",))
+    assert "".join(kept_as_text(document).split()) == "".join(unread.split())
+    assert not lost(document)
+    if count == 6:
+        with hyve.Datastore.from_document(document) as store:
+            table = store.catalog.table("records")
+            assert table is not None
+            assert table.rows == len(records)
+            assert store.reconstruct(0) == records
+
+
+def test_the_last_record_of_a_list_may_be_flawed() -> None:
+    for style in STYLES:
+        for flaw in ("brace", "two values", "colon"):
+            text, records, unread = flawed(flaw, style, 6, 5)
+            (part,) = parse(text).parts
+            assert part.value == records
+            assert [text[start:end] for start, end, _ in part.unread] == [unread]
+
+
+def test_what_stays_text_says_why_and_on_which_line() -> None:
+    text, _, _ = flawed("log line", "pretty", 6, 2)
+    document = parse(text)
+    (unread,) = document.parts[0].unread
+    assert unread.reason == "text between two records"
+    assert document.lines == ((text[: unread.start].count("\n") + 1, "2026-01-31 12:00:00 WARN {late}"),)
+
+
+@pytest.mark.parametrize("damage", ["{,", '"name" ', "@@ "])
+def test_a_flaw_in_an_inner_list_takes_no_more_than_one_of_its_records(damage: str) -> None:
+    pods = [
+        {"name": f"pod-{i}", "labels": {"app": "x"}, "containers": [{"name": f"c{j}", "port": i * j} for j in range(3)]}
+        for i in range(5)
+    ]
+    whole = {"kind": "List", "items": pods, "meta": {"total": 5}}
+    text = json.dumps(whole)
+    at = text.index('{"name": "c1", "port": 2}')
+    text = text[:at] + f'{{{damage}"name": "c1", "port": 2}}' + text[at + len('{"name": "c1", "port": 2}') :]
+    (part,) = parse(text).parts
+    del pods[2]["containers"][1]  # type: ignore[attr-defined]
+    assert part.value == whole
+    assert part.flags == ("unparsed",)
+    assert [text[start:end] for start, end, _ in part.unread] == [f'{{{damage}"name": "c1", "port": 2}}']
+
+
+def test_no_record_gets_what_is_another_ones() -> None:
+    """H8: the last of an inner list has none behind it; the next that looks like it is the next record's."""
+    records = [{"name": f"r{i}", "kids": [{"kid": i}, {"kid": -i}], "end": i} for i in range(4)]
+    text = json.dumps(records).replace('{"kid": -1}', '{"kid" -1}')
+    (part,) = parse(text).parts
+    assert part.value == [records[0], {"name": "r1", "kids": [{"kid": 1}], "end": 1}, *records[2:]]
+    assert [text[start:end] for start, end, _ in part.unread] == ['{"kid" -1}']
+
+
+def test_flaws_all_over_a_list() -> None:
+    texts = [json.dumps(record(i)) if i % 10 else f'{{"id": {i}, "text" {i}}}' for i in range(2_000)]
+    text = f"[{', '.join(texts)}]"
+    (part,) = (part for part in parse(text).parts if part.syntax == "json")
+    assert part.value == [record(i) for i in range(2_000) if i % 10]
+    assert len(part.unread) == 200
+
+
+def test_a_record_that_a_repair_reads_is_no_flaw() -> None:
+    texts = [json.dumps({"id": i, "t": "x"}) for i in range(3_000)]
+    texts[7] = "{'id': 7, t: 'say \"hi\"',}"
+    texts[9] = '{"id": 9, "t" 5}'
+    text = f"[{','.join(texts)}]"
+    (part,) = parse(text).parts
+    assert part.value[7] == {"id": 7, "t": 'say "hi"'}
+    assert [item["id"] for item in part.value] == [i for i in range(3_000) if i != 9]
+    assert part.flags == ("repaired", "unparsed")
+
+
+def test_a_flawed_list_that_nothing_ends_keeps_what_stands_before() -> None:
+    records = [record(i) for i in range(5)]
+    text = json.dumps(records)[:-1] + ', {"id" 5\nand other text\n'
+    document = parse(text)
+    assert document.parts[0].value == records
+    assert "unparsed" in document.flags
+    assert kept_as_text(document).endswith('{"id" 5\nand other text')
+
+
+def test_a_flawed_list_behind_a_head_does_not_go_over_the_next_line() -> None:
+    line = 'INFO got [{"a": 1}, {"a": 2} oops\n'
+    text = line + 'INFO got [{"a": 3}, {"a": 4}]\n'
+    assert [value for value in values(text) if isinstance(value, list)][-1] == [{"a": 3}, {"a": 4}]
+
+
+def test_a_repair_drops_no_signs() -> None:
+    """H8: json_repair takes `@?! foo` for `foo`."""
+    text = '[{"a": 1, "b": "x"}, {"a": @?! foo, "b": "y"}, {"a": 3, "b": "z"}]'
+    (part,) = parse(text).parts
+    assert part.value == [{"a": 1, "b": "x"}, {"a": 3, "b": "z"}]
+    assert [text[start:end] for start, end, _ in part.unread] == ['{"a": @?! foo, "b": "y"}']
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from("abc"), st.text("x,}{[]\"\\'", max_size=8), min_size=1), min_size=4, max_size=9
+    ),
+    st.sampled_from([None, 2]),
+    st.sampled_from(["del", *',:{}[]"x']),
+    st.floats(0, 1),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_damage_loses_nothing(records: list[dict[str, str]], indent: int | None, damage: str, at: float) -> None:
+    """Invariant 1: what no part holds is text, wherever the damage is."""
+    text = json.dumps([{"id": i, **one} for i, one in enumerate(records)], indent=indent)
+    place = int(at * (len(text) - 1))
+    text = text[:place] + ("" if damage == "del" else damage) + text[place + (damage == "del") :]
+    document = parse(text)
+    assert not lost(document)
+    with hyve.Datastore.from_document(document) as store:
+        for i, part in enumerate(document.parts):
+            assert repr(store.reconstruct(i)) == repr(part.value)
