@@ -29,6 +29,7 @@ from hyve.profile import (
     is_measure,
     names_entities,
 )
+from hyve.question import Question
 from hyve.templates import MASK, kinds_of
 
 _ROW_COLUMNS, _RARE, _IDS = 14, 60, 2
@@ -124,7 +125,7 @@ _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 
 
 def row_view(
-    found: Profile, ranked: Sequence[int], words: Sequence[str], budget: int, rare: bool = True, short: bool = True
+    found: Profile, ranked: Sequence[int], question: Question, budget: int, rare: bool = True, short: bool = True
 ) -> RowView | None:
     """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole."""
     table, views = found.table, found.views
@@ -138,8 +139,8 @@ def row_view(
         and not views[i].same
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
-    order, reasons = _candidates(found, words, budget, rare)
-    picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], words, budget, rare)
+    order, reasons = _candidates(found, question, budget, rare)
+    picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], question.words, budget, rare)
     if not picked:
         return None
     if not whole:
@@ -237,7 +238,7 @@ def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _candidates(
-    found: Profile, words: Sequence[str], budget: int, rare: bool
+    found: Profile, question: Question, budget: int, rare: bool
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
     """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, spread), most
     first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
@@ -247,7 +248,7 @@ def _candidates(
     for place, (row, score, columns) in enumerate(_rare(found) if rare else ()):
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
-    for place, (row, columns) in enumerate(asked(found, words)):
+    for place, (row, columns) in enumerate(asked(found, question)):
         share = 0.9 / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]

@@ -35,6 +35,7 @@ from hyve.profile import (
     profile,
     told,
 )
+from hyve.question import Question
 from hyve.rowview import RowView, listing, row_text, row_view, show
 from hyve.store import Column, Table
 
@@ -204,13 +205,14 @@ def table_view(
     tables: Sequence[Columns],
     index: int,
     weight: float,
-    words: Sequence[str],
+    question: Question,
     budget: int,
     switches: Switches,
     main: bool = False,
 ) -> TableView:
     """The candidates of one of the tables."""
     columns = tables[index]
+    words = question.words
     table, found = columns.table, profile(columns, max(PROFILED, budget // _COLUMN))
     only = kinds(columns)
     if only is not None and not only.all:
@@ -226,7 +228,7 @@ def table_view(
     series = (
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
-    rows = row_view(found, ranked, words, budget, switches.rank, not switches.toon)
+    rows = row_view(found, ranked, question, budget, switches.rank, not switches.toon)
     return TableView(index, weight, main, found, ranked, averages, example, rows, series, switches.toon)
 
 

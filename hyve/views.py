@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
-from hyve import codecs, notation, rank
+from hyve import codecs, notation, question, rank
 from hyve.collector import collector_paused
 from hyve.columns import Columns
 from hyve.fit import Fitted, Line, fit, precedence
@@ -63,15 +63,15 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     whole = _whole(store, columns, budget, switches)
     if whole is not None:
         return Excerpt(whole, False)
-    words = rank.terms(f"{query} {_slim(columns)}") if switches.rank else []
-    weights = _weights(tables, words)
+    asks = question.read(query).and_words_of(_slim(columns)) if switches.rank else question.Question()
+    weights = _weights(tables, asks.words)
     ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
     notes = {i: note for i, table in enumerate(tables) if (note := _told_elsewhere(store, table))}
     detailed = [i for i in ranked[:_DETAILED] if i not in notes]
     main = detailed[: _MAIN if budget >= _ROOMY else 1]
     if budget < _ROOMY:
         weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
-    full = {i: table_view(columns, i, weights[i], words, budget, switches, i in main) for i in detailed}
+    full = {i: table_view(columns, i, weights[i], asks, budget, switches, i in main) for i in detailed}
     pending = [i for i in ranked if i not in full]
     known = {value for view in full.values() for value in view.named()}
     views: dict[int, TableView | Brief] = {**full}
@@ -110,7 +110,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         for i in [i for i in pending if (i in notes) == again]:
             if found.unused <= budget * _SLACK or (again and found.left):
                 break
-            views[i] = table_view(columns, i, weights[i], words, budget, switches)
+            views[i] = table_view(columns, i, weights[i], asks, budget, switches)
             found = best(cells[0])
         found = _lengthened(found, cells, best, cut)
     return Excerpt(found.text, True)
