@@ -1,4 +1,4 @@
-"""The rows of a table that a question asks for: those that share words, numbers or times with it, the best ones by BM25 (H17, H19).
+"""The rows of a table that a question asks for: those that share words, numbers or times with it, by BM25 (H17, H19).
 
 Rows that share no word with the question score nothing and are not read, and words that most rows have choose none.
 """
@@ -41,7 +41,7 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
     names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)]
     if free_text(table):
         names = ["text"]
-    if not table.rows or not (names and words or question.numbers or question.times):
+    if not table.rows or not ((names and words) or question.numbers or question.times):
         return []
     valued = _valued(columns, question)
     sharing = _sharing_of_few if columns.short else _sharing
@@ -114,7 +114,7 @@ def _most_valued(valued: _Valued) -> list[int]:
     """The rows that have most of the numbers and times."""
     if not valued:
         return []
-    count = np.sum([has for _, _, has in valued], axis=0, dtype=np.int32)
+    count: NDArray[np.int64] = np.add.reduce([has for _, _, has in valued], dtype=np.int64)
     rows = np.flatnonzero(count)
     return [int(row) for row in rows[np.argsort(-count[rows], kind="stable")[:_READ]]]
 
@@ -126,7 +126,8 @@ def _equal(array: pa.Array[Any], number: str) -> NDArray[np.bool_] | None:
         wanted = pa.scalar(int(number) if whole else float(number)).cast(array.type)
     except (ValueError, OverflowError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    return np.asarray(pc.fill_null(pc.equal(array, wanted), False), np.bool_)
+    same: pa.Array[Any] = pc.equal(array, wanted)
+    return np.asarray(same.fill_null(False), np.bool_)
 
 
 def _instants(array: pa.Array[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

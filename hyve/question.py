@@ -1,7 +1,7 @@
 """What a question asks for: words, numbers, and times (H17).
 
-Rules: a time without a zone is UTC, as the store's times are; one with less than a second means the whole second, minute
-or day. Digits in groups of thousands are a number.
+Rules: a time without a zone is UTC, as the store's times are; one without seconds means the whole minute, a date the
+whole day. Digits in groups of thousands are a number.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hyve import codecs, rank
 from hyve.asked import asked
+from hyve.faults import one_of_each
 from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
@@ -49,6 +50,9 @@ _ALIKE, _PREFIX = 5, 8
 _LEAST = 1.0
 """A category of a column that is rarer than its mean by less than this factor (in nats) surprises nobody."""
 _SPARE = 12
+_WIDE, _NARROW, _NARROWER = 60, 32, 4
+"""Cells of so many characters on average, and no message, are cut to a part of others' length: rows need the room."""
+_MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
 _CUT = "…"
 
 
@@ -57,12 +61,37 @@ class RowView:
     """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
 
     `rank` is the share of the table's weight that the row's line gets; `columns` are the heads of the cells, `names`
-    the columns that they are of.
+    the columns that they are of. Cells of the places `wide` are cut shorter than others, but for those `telling` why
+    the row is here.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
     names: tuple[str, ...] = ()
+    wide: frozenset[int] = frozenset()
+    telling: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+    def limits(self, row: int, limit: int) -> list[int] | None:
+        """How many characters of each cell of a row are shown; None where that is `limit` for all of them."""
+        short = self.wide - self.telling.get(row, frozenset())
+        if not short:
+            return None
+        return [max(_NARROW, limit // _NARROWER) if i in short else limit for i in range(len(self.columns))]
+
+    def text(self, row: int, cells: Sequence[Any], limit: int) -> str:
+        """A row's cells with `|` between."""
+        limits = self.limits(row, limit)
+        if limits is None:
+            return row_text(cells, limit)
+        return "|".join([show(cell, most) for cell, most in zip(cells, limits, strict=True)])
+
+    def cuts(self, limit: int) -> bool:
+        """Whether a cell has more characters than are shown where `limit` is."""
+        for row, _, cells in self.rows:
+            limits = self.limits(row, limit) or (limit,) * len(cells)
+            if any(type(cell) is str and len(cell) > most for cell, most in zip(cells, limits, strict=True)):
+                return True
+        return False
 
 
 def show(value: Any, limit: int = 60) -> str:
@@ -139,12 +168,12 @@ def row_view(
         and not views[i].same
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
-    order, reasons = _candidates(found, question, budget, rare)
+    order, reasons = _candidates(found, ranked, question, budget, rare)
     picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], question.words, budget, rare)
     if not picked:
         return None
+    shown = {*picked}
     if not whole:
-        shown = {*picked}
         order = {
             row: share if row not in reasons or not shown.isdisjoint(reasons[row]) else 0.0
             for row, share in order.items()
@@ -155,9 +184,10 @@ def row_view(
     for place, i in enumerate(picked if short else ()):
         head, columns[place] = _shortened(views[i], columns[place])
         names[place] += head
+    wide = _wide(views, picked, columns, question.words)
     hidden = len(picked) - len(ids)
-    telling = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
-    tell = itemgetter(slice(None)) if len(telling) in (0, len(picked)) else itemgetter(*telling)
+    parting = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
+    tell = itemgetter(slice(None)) if len(parting) in (0, len(picked)) else itemgetter(*parting)
     cut = (_CUT,) * len(ids)
     seen: dict[str, int] = {}
     known: dict[Any, int] = {}
@@ -181,7 +211,31 @@ def row_view(
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))
     columns_shown = tuple(views[i].column.name for i in picked)
-    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown)
+    telling = {
+        row: frozenset(place for place in wide if picked[place] in because)
+        for row, because in (reasons.items() if wide else ())
+    }
+    rows.sort(key=lambda row: -row[1])
+    return RowView(tuple(names), tuple(rows), columns_shown, wide, telling)
+
+
+def _wide(
+    views: Sequence[ColumnView], picked: Sequence[int], columns: Sequence[list[Any]], words: Sequence[str]
+) -> frozenset[int]:
+    """The places of columns of long texts that are neither a message nor named by the question; of texts that are no
+    JSON the first one counts as a message where nothing is called so."""
+    found, messages, first = set(), False, -1
+    for place, i in enumerate(picked):
+        named = rank.name_words(views[i].column.name)
+        messages = messages or not named.isdisjoint(_MESSAGES)
+        if views[i].column.type != "VARCHAR" or not named.isdisjoint(_MESSAGES) or not named.isdisjoint(words):
+            continue
+        texts = [cell for cell in columns[place] if cell]
+        if sum(map(len, texts)) > _WIDE * len(texts):
+            found.add(place)
+            if first < 0 and texts[0][0] not in "{[":
+                first = place
+    return frozenset(found if messages else found - {first})
 
 
 def _picked(
@@ -238,7 +292,7 @@ def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _candidates(
-    found: Profile, question: Question, budget: int, rare: bool
+    found: Profile, ranked: Sequence[int], question: Question, budget: int, rare: bool
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
     """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, spread), most
     first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
@@ -253,6 +307,9 @@ def _candidates(
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
         shares[row] = max(shares.get(row, 0.0), share)
+    for place, (row, column) in enumerate(one_of_each(found, ranked) if rare else ()):
+        reasons[row] = list(dict.fromkeys([column, *reasons.get(row, ())]))
+        shares[row] = max(shares.get(row, 0.0), 1.1 / (1 + 0.02 * place))
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), 0.9 if place < 2 else 0.3)

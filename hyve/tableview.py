@@ -15,7 +15,9 @@ import numpy as np
 
 from hyve import rank, toon
 from hyve.columns import Codes, Columns
+from hyve.faults import tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
+from hyve.mistyped import mistyped
 from hyve.naming import quote
 from hyve.profile import COLUMNS as PROFILED
 from hyve.profile import (
@@ -36,7 +38,7 @@ from hyve.profile import (
     told,
 )
 from hyve.question import Question
-from hyve.rowview import RowView, listing, row_text, row_view, show
+from hyve.rowview import RowView, listing, row_view, show
 from hyve.store import Column, Table
 
 _NAMES = 40
@@ -76,6 +78,7 @@ class TableView:
     example: str
     rows: RowView | None
     series: dict[str, str]
+    mistyped: dict[str, tuple[int, str]]
     in_toon: bool
 
     def lines(self, limit: int) -> list[Line]:
@@ -88,13 +91,13 @@ class TableView:
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
+        alone -= {k for k in alone if views[k].column.name in self.mistyped or tells_faults(views[k])}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
             named, name = names_entities(views[k]), views[k].column.name
             priority = weight * (1.25 if named and place < _NAMING else 1.3 / (1 + 0.15 * place))
             most = SMALL if place < 12 or named else 5
-            lines.append(
-                Line(i, COLUMNS, k, priority, _column_line(views[k], most, self.series, limit), (name,), varied=True)
-            )
+            told = _column_line(views[k], most, self.series, self.mistyped.get(name), limit)
+            lines.append(Line(i, COLUMNS, k, priority, told, (name,), varied=True))
         for of_entities, share in ((True, 1.25), (False, 0.7)):
             few = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
             for text, columns in _alike(few, limit):
@@ -112,12 +115,17 @@ class TableView:
     def row_lines(self, limit: int) -> Iterator[Line]:
         """The lines of the rows, made one by one, those that matter more first."""
         parts, owners = self._parts
-        for row, share, cells in self.rows.rows if self.rows is not None else ():
+        if self.rows is None:
+            return
+        for row, share, cells in self.rows.rows:
             if self.in_toon:
-                shown = [show(cell, limit) if type(cell) is str else cell for cell in cells]
+                limits = self.rows.limits(row, limit) or (limit,) * len(cells)
+                shown = [
+                    show(cell, most) if type(cell) is str else cell for cell, most in zip(cells, limits, strict=True)
+                ]
                 text = f"  {toon.row([row, *shown])}"
             else:
-                text = f"{row}|{row_text(cells, limit)}"
+                text = f"{row}|{self.rows.text(row, cells, limit)}"
             yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
 
     @cached_property
@@ -143,9 +151,7 @@ class TableView:
         """Whether a cell is longer than `limit`."""
         if any(len(view.low) > limit for view in self.profile.views if view.distinct == 1 and type(view.low) is str):
             return True
-        return self.rows is not None and any(
-            isinstance(cell, str) and len(cell) > limit for _, _, cells in self.rows.rows for cell in cells
-        )
+        return self.rows is not None and self.rows.cuts(limit)
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ class Brief:
             )
         )
         for place, view in enumerate(self.entities, 1):
-            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}), (view.column.name,)))
+            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}, None), (view.column.name,)))
         return lines
 
     def row_lines(self, limit: int) -> Iterator[Line]:
@@ -229,13 +235,15 @@ def table_view(
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
     rows = row_view(found, ranked, question, budget, switches.rank, not switches.toon)
-    return TableView(index, weight, main, found, ranked, averages, example, rows, series, switches.toon)
+    other = mistyped(columns, views, lambda text: listing(text, 40))
+    return TableView(index, weight, main, found, ranked, averages, example, rows, series, other, switches.toon)
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
     """Lower comes first: columns the question names, then filled and telling ones, then ids and constants."""
-    score = view.nulls / max(1, table.rows) * 4
-    if view.distinct <= 1:
+    tells = tells_faults(view)
+    score = -2.0 if tells else view.nulls / max(1, table.rows) * 4
+    if view.distinct <= 1 and not tells:
         score += 3
     if view.column.derived and table.kind == "base" and not view.column.typed:
         score += 0.5
@@ -350,13 +358,16 @@ def _only(view: ColumnView) -> Any:
     return view.values[0][0] if view.values else view.low
 
 
-def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int = 60) -> str:
-    """A column's line; `series` names the numbers of series."""
+def _column_line(
+    view: ColumnView, most: int, series: dict[str, str], mistyped: tuple[int, str] | None, limit: int = 60
+) -> str:
+    """A column's line; `series` names the numbers of series, `mistyped` tells its texts that have no number or time."""
     head = f"- {quote(view.column.name)} {view.column.type}"
-    nulls = f", {view.nulls:,} empty" if view.nulls else ""
+    texts, other = mistyped or (0, "")
+    nulls = other + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
     if view.distinct == 0:
-        return f"{head}: all empty"
+        return f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"
     if view.distinct == 1:
         return f"{head} = {show(_only(view), limit)}{nulls}"
     span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"

@@ -34,6 +34,8 @@ _MAIN, _ROOMY = 3, 1_200
 """So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
+_LONGEST = 32
+"""Cells may have so many characters for each token of the budget: no view has room for longer ones."""
 _HALVINGS = 4
 _READY, _MORE = 1.25, (1.25, 2.5)
 """Rows are made ready, those that matter most first, for so many times the budget, and more where it has gaps left."""
@@ -103,7 +105,9 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         """Whether cells are cut at `limit` while budget is left."""
         return shown.unused > budget * _SLACK and any(view.cuts(limit) for view in views.values())
 
-    cells = _CELLS[1 if budget >= _ROOMY else 0 :]
+    cells = list(_CELLS[1 if budget >= _ROOMY else 0 :])
+    while cells[-1] < _LONGEST * budget:
+        cells.append(cells[-1] * 2)
     found = best(cells[0])
     # What relations tell is not told twice as long as anything else is cut.
     for again in (False, True):
