@@ -26,6 +26,8 @@ from hyve.question import DAY, Instant, Question
 
 _CHARACTERS = 2_000
 """So many characters of a row are scored."""
+_MANY = 16
+"""Of a row of so many texts, those that have a word of the question come first."""
 _READ, _BEST = 1_000, 60
 """So many of the rows that share words with the question are scored, and so many are told."""
 _NEAR = 600 * 10**9
@@ -58,7 +60,8 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
     for number, row in enumerate(rows):
         texts = [cell for column in cells if (cell := column[number]) is not None]
         if sum(map(len, texts)) + len(texts) > _CHARACTERS:
-            texts.sort(key=lambda text: not any(word in text.lower() for word in words))
+            if len(texts) > _MANY:
+                texts.sort(key=lambda text: not any(word in text.lower() for word in words))
             document = rank.words(" ".join(texts)[:_CHARACTERS])
         else:
             document = [word for text in texts for word in said(text)]

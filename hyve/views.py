@@ -65,7 +65,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     whole = _whole(store, columns, budget, switches)
     if whole is not None:
         return Excerpt(whole, False)
-    asks = question.read(query).and_words_of(_slim(columns)) if switches.rank else question.Question()
+    asks = _asks(store, columns, query) if switches.rank else question.Question()
     weights = _weights(tables, asks.words)
     ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
     notes = {i: note for i, table in enumerate(tables) if (note := _told_elsewhere(store, table))}
@@ -186,6 +186,12 @@ def schema(store: Datastore, budget: int) -> str:
             break
         named = longer
     return named
+
+
+def _asks(store: Datastore, columns: Sequence[Columns], query: str) -> question.Question:
+    """What is asked for: by the question, by what was written around the data, and by what stands alone (H17)."""
+    prose = " ".join(source.prose for source in store.sources).strip()
+    return question.read(query).and_words_of(f"{prose} {_slim(columns)}")
 
 
 def _slim(tables: Sequence[Columns]) -> str:
