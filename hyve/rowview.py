@@ -38,6 +38,8 @@ _LEAST_COLUMNS, _CELL = 6, 40
 """A row of a small view has fewer columns: one for so many tokens of the budget."""
 _NEARLY_EMPTY = 0.9
 """A column of which more than this share is empty is in the rows only where one was chosen for it or asked for it."""
+_NAMED = 8
+"""Where a question asks for no more rows than that, it names them."""
 _FULL = 3
 """So many rows that stand out for the same reason have their full rank; each further one less."""
 _PER_TEMPLATE, _ALL_ALIKE = 2, 10
@@ -62,13 +64,14 @@ class RowView:
 
     `rank` is the share of the table's weight that the row's line gets; `columns` are the heads of the cells, `names`
     the columns that they are of. Cells of the places `wide` are cut shorter than others, but for those `telling` why
-    the row is here.
+    the row is here. It `hides` cells where a row has a mark instead of ids.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
     names: tuple[str, ...] = ()
     wide: frozenset[int] = frozenset()
+    hides: bool = False
     telling: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def limits(self, row: int, limit: int) -> list[int] | None:
@@ -188,7 +191,7 @@ def row_view(
     hidden = len(picked) - len(ids)
     parting = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
     tell = itemgetter(slice(None)) if len(parting) in (0, len(picked)) else itemgetter(*parting)
-    cut = (_CUT,) * len(ids)
+    cut, hides = (_CUT,) * len(ids), False
     seen: dict[str, int] = {}
     known: dict[Any, int] = {}
     rows: list[tuple[int, float, tuple[Any, ...]]] = []
@@ -204,7 +207,7 @@ def row_view(
             share = min(share or _USUAL, _USUAL) / 10
         if share <= _USUAL:
             if hidden and ids:
-                cells = (*cells[:hidden], *cut)
+                cells, hides = (*cells[:hidden], *cut), True
         else:
             template = _MASK.sub("#", row_text(cells, _TEMPLATE_CELL))
             seen[template] = seen.get(template, 0) + 1
@@ -216,7 +219,7 @@ def row_view(
         for row, because in (reasons.items() if wide else ())
     }
     rows.sort(key=lambda row: -row[1])
-    return RowView(tuple(names), tuple(rows), columns_shown, wide, telling)
+    return RowView(tuple(names), tuple(rows), columns_shown, wide, hides, telling)
 
 
 def _wide(
@@ -302,8 +305,10 @@ def _candidates(
     for place, (row, score, columns) in enumerate(_rare(found) if rare else ()):
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
-    for place, (row, columns) in enumerate(asked(found, question)):
-        share = 0.9 / (1 + 0.1 * place)
+    wanted = asked(found, question)
+    most = 1.25 if len(wanted) <= _NAMED else 0.9  # what the question names comes before what is said of all rows
+    for place, (row, columns) in enumerate(wanted):
+        share = most / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
         shares[row] = max(shares.get(row, 0.0), share)

@@ -40,6 +40,7 @@ from hyve.profile import (
 from hyve.question import Question
 from hyve.rowview import RowView, listing, row_view, show
 from hyve.store import Column, Table
+from hyve.writer import LEGEND
 
 _NAMES = 40
 """So many columns of a table that is told in brief are named."""
@@ -50,6 +51,7 @@ _TOGETHER = 24
 """Most columns of one value that share a line: a line is shown as a whole or not at all."""
 _COLUMN = 8
 """Tokens that the line of a column has at least."""
+_LEFT_OUT = "… for a cell: left out"
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -109,7 +111,8 @@ class TableView:
         if self.rows is not None:
             names = ["rowid", *self.rows.columns]
             columns_line = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
-            lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names))
+            notes = (LEGEND["both"],) * self.short() + (_LEFT_OUT,) * self.rows.hides
+            lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names, notes=notes))
         return lines
 
     def row_lines(self, limit: int) -> Iterator[Line]:
@@ -195,10 +198,6 @@ class Brief:
 
     def cuts(self, limit: int) -> bool:
         """Nor any cell."""
-        return False
-
-    def short(self) -> bool:
-        """None is shortened either."""
         return False
 
 
@@ -371,7 +370,7 @@ def _column_line(
     if view.distinct == 1:
         return f"{head} = {show(_only(view), limit)}{nulls}"
     span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"
-    mean = "" if view.mean is None or view.column.name == SERIES else f", mean {view.mean:.6g}"
+    mean = "" if view.mean is None or _no_quantity(view) else f", mean {view.mean:.6g}"
     if listed(view):
         counts = {count for _, count in view.values}
         each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
@@ -397,6 +396,20 @@ def _column_line(
         step = f", every {view.step.size:g}{unit}" + (f" but for {view.step.gaps} gaps" if view.step.gaps else "")
         mean = ""
     return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{step}{mean}{nulls}{edge}"
+
+
+def _no_quantity(view: ColumnView) -> bool:
+    """Whether a column of numbers holds codes or times, of which a mean says nothing."""
+    named = rank.name_words(view.column.name)
+    if view.column.name == SERIES or not named.isdisjoint(_CODES):
+        return True
+    return view.low is not None and view.low >= _EPOCH and not named.isdisjoint(_TIMES)
+
+
+_CODES = frozenset({"code", "status", "port", "pid", "tid", "errno", "signal", "version", "severity"})
+_TIMES = frozenset({"time", "timestamp", "ts", "date", "epoch", "at", "start", "end", "created", "updated"})
+_EPOCH = 10**8
+"""Seconds since 1970 of times that machine data has."""
 
 
 def _rows(count: int) -> str:

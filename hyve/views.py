@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
@@ -27,7 +27,6 @@ from hyve.store import Datastore, Table
 from hyve.tableview import Brief, Switches, TableView, table_view
 from hyve.templates import alike
 from hyve.tokens import count_tokens
-from hyve.writer import LEGEND
 
 _DETAILED, _BRIEF = 12, 24
 _MAIN, _ROOMY = 3, 1_200
@@ -87,8 +86,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     def best(limit: int) -> Fitted:
         lines = [line for view in views.values() for line in view.lines(limit)]
         rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
-        said = [_UTC] * timed + [LEGEND["both"]] * any(view.short() for view in views.values())
-        note = f"# {'; '.join(said)}" if said else ""
+        note = _UTC if timed else ""
         rest = [i for i in range(len(tables)) if i not in views]
         lines += _worth(rows, budget * _READY)
         found = fit(lines, tables, rest, budget, note)
@@ -176,9 +174,10 @@ def _timed(table: Table) -> bool:
 def schema(store: Datastore, budget: int) -> str:
     """The tables with their columns in one line of at most `budget` tokens, for data that is shown whole."""
     named = ""
+    above = {table.parent for table in store.catalog.tables if table.parent}
     head = f"SQL tables ({_UTC}): " if any(map(_timed, store.catalog.tables)) else "SQL tables: "
     for table in store.catalog.tables:
-        columns = [quote(column.name) for column in told(table)]
+        columns = [quote(name) for name in (*_keys(table, above), *(column.name for column in told(table)))]
         more = ", ..." if len(columns) > 12 else ""
         longer = f"{named}; " if named else head
         longer += f"{quote(table.name)}({', '.join(columns[:12])}{more})"
@@ -186,6 +185,11 @@ def schema(store: Datastore, budget: int) -> str:
             break
         named = longer
     return named
+
+
+def _keys(table: Table, above: Collection[str]) -> list[str]:
+    """The columns by which a table is joined to the one that it stands below, and to those below it."""
+    return ["_id"] * (table.name in above) + [f"parent_{table.parent}"] * bool(table.parent)
 
 
 def _asks(store: Datastore, columns: Sequence[Columns], query: str) -> question.Question:

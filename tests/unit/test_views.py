@@ -299,8 +299,9 @@ def test_columns_that_are_nowhere_and_those_that_rows_leave_out_are_counted(budg
     mark = next(
         (line for line in lines if re.match(r"\.\.\. \(\d+ .*(columns|rows)\)$", line) and "column" in line), ""
     )
-    expected = [f"{nowhere} more columns"] if nowhere else []
-    expected += [f"{left_out} {'of those' if nowhere else 'columns'} above not in the rows"] if left_out else []
+    expected = [f"{nowhere} more column{'s' * (nowhere > 1)}"] if nowhere else []
+    columns = "of those" if nowhere else f"column{'s' * (left_out > 1)}"
+    expected += [f"{left_out} {columns} above not in the rows"] if left_out else []
     assert nowhere or left_out
     assert mark == f"... ({'; '.join(expected)})"
 
