@@ -23,6 +23,7 @@ _NUMBER = re.compile(
     r"|(?<![\w.:-])[A-Za-z]+[-_#:]?(\d{2,18})(?![\w:-]|\.\d)",  # order-1015554
     re.ASCII,
 )
+_NAME = re.compile(r"(?=[\w.:/-]*[\d.:/_-])[A-Za-z][\w.:/-]*\w", re.ASCII)
 _TIMES, _NUMBERS = 8, 16
 """So many of a question's times and numbers are looked for."""
 _READ, _WORDS = 10_000, 40
@@ -72,6 +73,11 @@ def read(text: str) -> Question:
     words = dict.fromkeys([*rank.terms(head + text[_READ:]), *spelled])
     numbers = [number for number in dict.fromkeys(numbers) if len(number) > 1]
     return Question(tuple(words), tuple(numbers[:_NUMBERS]), tuple(times)[:_TIMES])
+
+
+def names(text: str) -> list[str]:
+    """What may name one of many in a question: words with a digit or a mark within."""
+    return list(dict.fromkeys(_NAME.findall(text[:_READ])))[:_NUMBERS]
 
 
 def _instant(match: re.Match[str]) -> Instant | None:

@@ -61,7 +61,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     """The data of `store` for a question, in at most `budget` tokens."""
     tables = store.catalog.tables
     columns = [Columns(store, table) for table in tables]
-    whole = _whole(store, columns, budget, switches)
+    whole = _whole(store, columns, query, budget, switches)
     if whole is not None:
         return Excerpt(whole, False)
     asks = _asks(store, columns, query) if switches.rank else question.Question()
@@ -211,24 +211,39 @@ def _slim(tables: Sequence[Columns]) -> str:
     return " ".join(texts)
 
 
-def _whole(store: Datastore, columns: Sequence[Columns], budget: int, switches: Switches) -> str | None:
-    """All data in its cheapest lossless form, or None where that is over the budget."""
+def _whole(store: Datastore, columns: Sequence[Columns], query: str, budget: int, switches: Switches) -> str | None:
+    """All data in its cheapest lossless form, with the names in `query` spelled out where that fits, too; None where
+    it is over the budget."""
     large = any(len(source.text) > budget * 24 + 4096 for source in store.sources)
     if switches.truncation and (large or least_tokens(columns, budget) > budget):
         return None
-    encode = notation.in_toon if switches.toon else notation.encode
+    shortest = _sections(store, (), switches)
+    if switches.truncation and count_tokens(shortest) > budget:
+        return None
+    names = [
+        name for name in question.names(query) if name not in shortest and any(name in s.text for s in store.sources)
+    ]
+    if not names or switches.toon:
+        return shortest
+    spelled = _sections(store, names, switches)
+    return shortest if switches.truncation and count_tokens(spelled) > budget else spelled
+
+
+def _sections(store: Datastore, names: Collection[str], switches: Switches) -> str:
+    """Each source in its cheapest form."""
     sections, number = [], 0
     for source in store.sources:
         forms = [source.text.strip()]
         if source.syntaxes and "lines" not in source.syntaxes:
             values = [store.reconstruct(i) for i in range(number, number + len(source.syntaxes))]
             prose = source.prose.strip()
-            forms.append(f"{prose}\n{encode(values)}" if prose else encode(values))
+            encoded = notation.in_toon(values) if switches.toon else notation.encode(values, names)
+            forms.append(f"{prose}\n{encoded}" if prose else encoded)
         number += len(source.syntaxes)
-        best = forms[-1] if switches.toon else min(forms, key=count_tokens)
+        told = [form for form in forms if all(name in form for name in names if name in source.text)] or forms
+        best = forms[-1] if switches.toon else min(told, key=count_tokens)
         sections.append(f"{source.name}:\n{best}" if source.name and len(store.sources) > 1 else best)
-    text = "\n\n".join(sections)
-    return text if not switches.truncation or count_tokens(text) <= budget else None
+    return "\n\n".join(sections)
 
 
 def least_tokens(columns: Iterable[Columns], enough: int) -> int:
