@@ -40,6 +40,8 @@ _NEARLY_EMPTY = 0.9
 """A column of which more than this share is empty is in the rows only where one was chosen for it or asked for it."""
 _NAMED = 8
 """Where a question asks for no more rows than that, it names them."""
+_FIRST = 1.05
+"""The rank of the first row: what rows look like is said before all columns are."""
 _FULL = 3
 """So many rows that stand out for the same reason have their full rank; each further one less."""
 _PER_TEMPLATE, _ALL_ALIKE = 2, 10
@@ -317,7 +319,7 @@ def _candidates(
         shares[row] = max(shares.get(row, 0.0), 1.1 / (1 + 0.02 * place))
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
-            shares[row] = max(shares.get(row, 0.0), 0.9 if place < 2 else 0.3)
+            shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])
     for place, row in enumerate(_spread(rows, budget // 6)):
         shares.setdefault(row, _USUAL / (1 + place / 1000))
     return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0]))), reasons

@@ -52,6 +52,8 @@ _TOGETHER = 24
 _COLUMN = 8
 """Tokens that the line of a column has at least."""
 _LEFT_OUT = "… for a cell: left out"
+_VALUES, _VALUE = 5, 30
+"""So many values of a column are told, one more for so many tokens of the budget; of who rows are about all are."""
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -69,7 +71,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table's views, before it is known how much of them fits."""
+    """A table's views, before it is known how much of them fits. `most`: so many values of a column are told."""
 
     index: int
     weight: float
@@ -81,6 +83,7 @@ class TableView:
     rows: RowView | None
     series: dict[str, str]
     mistyped: dict[str, tuple[int, str]]
+    most: int
     in_toon: bool
 
     def lines(self, limit: int) -> list[Line]:
@@ -97,7 +100,8 @@ class TableView:
         for place, k in enumerate(k for k in self.ranked if k not in alone):
             named, name = names_entities(views[k]), views[k].column.name
             priority = weight * (1.25 if named and place < _NAMING else 1.3 / (1 + 0.15 * place))
-            most = SMALL if place < 12 or named else 5
+            some = min(SMALL, max(_VALUES, self.most)) if place < 12 else _VALUES
+            most = SMALL if named or tells_faults(views[k]) else some
             told = _column_line(views[k], most, self.series, self.mistyped.get(name), limit)
             lines.append(Line(i, COLUMNS, k, priority, told, (name,), varied=True))
         for of_entities, share in ((True, 1.25), (False, 0.7)):
@@ -235,7 +239,9 @@ def table_view(
     )
     rows = row_view(found, ranked, question, budget, switches.rank, not switches.toon)
     other = mistyped(columns, views, lambda text: listing(text, 40))
-    return TableView(index, weight, main, found, ranked, averages, example, rows, series, other, switches.toon)
+    return TableView(
+        index, weight, main, found, ranked, averages, example, rows, series, other, budget // _VALUE, switches.toon
+    )
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:

@@ -13,6 +13,7 @@ Rules:
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -33,6 +34,8 @@ _MAIN, _ROOMY = 3, 1_200
 """So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
+_WIDER = 2.5
+"""Cells of a view that is roomy are about so many times as long as those of one that is not."""
 _LONGEST = 32
 """Cells may have so many characters for each token of the budget: no view has room for longer ones."""
 _HALVINGS = 4
@@ -83,7 +86,7 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         if unnamed or (i in notes and i in ranked[:_DETAILED]):
             views[i] = Brief(i, weights[i], max(weights), tables[i], unnamed, notes.get(i, ""))
 
-    def best(limit: int) -> Fitted:
+    def best(limit: int, budget: int = budget) -> Fitted:
         lines = [line for view in views.values() for line in view.lines(limit)]
         rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
         note = _UTC if timed else ""
@@ -106,6 +109,12 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     cells = list(_CELLS[1 if budget >= _ROOMY else 0 :])
     while cells[-1] < _LONGEST * budget:
         cells.append(cells[-1] * 2)
+    if _ROOMY <= budget < _ROOMY * _WIDER and any(view.cuts(_CELLS[0]) for view in views.values()):
+        # With the shorter cells of a smaller budget there may be more rows: those that it has stay.
+        fewest = best(_CELLS[0], _ROOMY - 1).lines
+        if best(cells[0]).lines < fewest:
+            shorter = range(_CELLS[0] + 1, cells[0])
+            cells[0] = shorter[bisect_left(shorter, True, key=lambda limit: best(limit).lines < fewest)] - 1
     found = best(cells[0])
     # What relations tell is not told twice as long as anything else is cut.
     for again in (False, True):
