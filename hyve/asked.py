@@ -26,8 +26,8 @@ from hyve.question import DAY, Instant, Question
 
 _CHARACTERS = 2_000
 """So many characters of a row are scored."""
-_MANY = 16
-"""Of a row of so many texts, those that have a word of the question come first."""
+_FEW, _MANY = 8, 16
+"""So few rows are told by how many of the words they have; of a row of so many texts, those with a word come first."""
 _READ, _BEST = 1_000, 60
 """So many of the rows that share words with the question are scored, and so many are told."""
 _NEAR = 600 * 10**9
@@ -66,8 +66,10 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
         else:
             document = [word for text in texts for word in said(text)]
         corpus.append(document + [word for word, _, has in valued if has[row]])
-    scores = rank.bm25([*words, *dict.fromkeys(word for word, _, _ in valued)], corpus)
-    # Where few rows have a word, BM25 may give them less than 0.
+    scores = rank.bm25(list(dict.fromkeys([*words, *(word for word, _, _ in valued)])), corpus)
+    if len(rows) <= _FEW:  # BM25 may give less than 0 to what they have in common
+        query = {*words, *(word for word, _, _ in valued)}
+        scores = [float(len(query.intersection(document))) for document in corpus]
     best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))[:_BEST]
     numbers = _numbers(found)
     wanted = set(words)

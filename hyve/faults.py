@@ -13,8 +13,11 @@ from hyve.profile import ColumnView, Profile
 _NAMES = frozenset(
     """
     code condition denied err error errors exception exceptions exit failed failure failures fatal fault faults level
-    outcome panic phase problem reason result severity state status violation warning warnings
+    outcome panic phase problem rcode reason result severity state status violation warning warnings
     """.split()  # noqa: SIM905 (a list would take thirty lines)
+)
+_ERRORS = frozenset(
+    {"err", "error", "errors", "exception", "exceptions", "failed", "failure", "failures", "fatal", "fault", "panic"}
 )
 _KINDS, _COLUMNS = 20, 4
 """A column of more kinds, and more columns of a table, have no row of each kind."""
@@ -25,6 +28,11 @@ def tells_faults(view: ColumnView) -> bool:
     if not _named(view.column.name) or not view.complete or view.same or view.distinct > _KINDS:
         return False
     return max(view.nulls, view.values[0][1]) * 2 > view.rows and view.nulls + view.values[0][1] > 0
+
+
+def names_errors(view: ColumnView) -> bool:
+    """Whether what stands in a column is an error."""
+    return not rank.name_words(view.column.name).isdisjoint(_ERRORS)
 
 
 @lru_cache(maxsize=4096)

@@ -67,6 +67,12 @@ class Fitted:
     lines: int
     left: int
     unused: int
+    kept: tuple[Line, ...] = ()
+
+    @property
+    def rows(self) -> set[tuple[int, int]]:
+        """The rows that are shown, by table and number."""
+        return {(line.table, line.order) for line in self.kept if line.section == ROWS}
 
 
 def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int, note: str = "") -> Fitted:
@@ -89,7 +95,9 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
             text = _assemble(kept, names, tables, rest, most)
             said = dict.fromkeys([note] * bool(note) + [note for line in kept for note in line.notes])
             text = f"# {'; '.join(said)}\n{text}" if said else text
-            found = known[key] = Fitted(text, len(kept), len(lines) - len(kept), budget - count_tokens(text))
+            found = known[key] = Fitted(
+                text, len(kept), len(lines) - len(kept), budget - count_tokens(text), tuple(kept)
+            )
         return found
 
     kept = _taken(lines, room)

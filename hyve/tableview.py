@@ -15,7 +15,7 @@ import numpy as np
 
 from hyve import rank, toon
 from hyve.columns import Codes, Columns
-from hyve.faults import tells_faults
+from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
 from hyve.mistyped import mistyped
 from hyve.naming import quote
@@ -247,7 +247,7 @@ def table_view(
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
     """Lower comes first: columns the question names, then filled and telling ones, then ids and constants."""
     tells = tells_faults(view)
-    score = -2.0 if tells else view.nulls / max(1, table.rows) * 4
+    score = (-4.0 if names_errors(view) else -2.0) if tells else view.nulls / max(1, table.rows) * 4
     if view.distinct <= 1 and not tells:
         score += 3
     if view.column.derived and table.kind == "base" and not view.column.typed:

@@ -111,10 +111,9 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         cells.append(cells[-1] * 2)
     if _ROOMY <= budget < _ROOMY * _WIDER and any(view.cuts(_CELLS[0]) for view in views.values()):
         # With the shorter cells of a smaller budget there may be more rows: those that it has stay.
-        fewest = best(_CELLS[0], _ROOMY - 1).lines
-        if best(cells[0]).lines < fewest:
-            shorter = range(_CELLS[0] + 1, cells[0])
-            cells[0] = shorter[bisect_left(shorter, True, key=lambda limit: best(limit).lines < fewest)] - 1
+        stay = best(_CELLS[0], _ROOMY - 1).rows
+        limits = range(_CELLS[0] + 1, cells[0] + 1)
+        cells[0] = _CELLS[0] + bisect_left(limits, True, key=lambda limit: not stay <= best(limit).rows)
     found = best(cells[0])
     # What relations tell is not told twice as long as anything else is cut.
     for again in (False, True):
