@@ -46,7 +46,9 @@ class Line:
     cost: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cost = count_tokens(self.text) + 1 + sum(map(_note_tokens, self.notes))
+        self.cost = count_tokens(self.text) + 1
+        if self.notes:
+            self.cost += sum(map(_note_tokens, self.notes))
 
 
 @lru_cache(maxsize=64)

@@ -85,7 +85,7 @@ class RowView:
 
     def text(self, row: int, cells: Sequence[Any], limit: int) -> str:
         """A row's cells with `|` between."""
-        limits = self.limits(row, limit) if self.wide else None
+        limits = self.limits(row, limit)
         if limits is None:
             return row_text(cells, limit)
         return "|".join([show(cell, most) for cell, most in zip(cells, limits, strict=True)])

@@ -38,7 +38,7 @@ from hyve.profile import (
     told,
 )
 from hyve.question import Question
-from hyve.rowview import RowView, listing, row_view, show
+from hyve.rowview import RowView, listing, row_text, row_view, show
 from hyve.store import Column, Table
 from hyve.writer import LEGEND
 
@@ -132,7 +132,7 @@ class TableView:
                 ]
                 text = f"  {toon.row([row, *shown])}"
             else:
-                text = f"{row}|{self.rows.text(row, cells, limit)}"
+                text = f"{row}|{self.rows.text(row, cells, limit) if self.rows.wide else row_text(cells, limit)}"
             yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
 
     @cached_property
