@@ -1,4 +1,4 @@
-"""The rows of a table that a question asks for: those that share words with it, the best ones by BM25 (H17, H19).
+"""The rows of a table that a question asks for: those that share words, numbers or times with it, by BM25 (H17, H19).
 
 Rows that share no word with the question score nothing and are not read, and words that most rows have choose none.
 """
@@ -11,33 +11,43 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.columns import Columns, Values
-from hyve.profile import Profile, free_text, structural
+from hyve.profile import Profile, free_text, numeric, structural, told
+from hyve.question import DAY, Instant, Question
 
-_COLUMNS, _CHARACTERS = 40, 2_000
-"""So many columns of texts are looked through, and so many characters of a row are scored."""
+_CHARACTERS = 2_000
+"""So many characters of a row are scored."""
+_FEW, _MANY = 8, 16
+"""So few rows are told by how many of the words they have; of a row of so many texts, those with a word come first."""
 _READ, _BEST = 1_000, 60
 """So many of the rows that share words with the question are scored, and so many are told."""
+_NEAR = 600 * 10**9
+"""Nanoseconds from a time that no row has to the nearest one that is told instead."""
 _WINDOW = 1 << 16
 """Characters that are looked through at once: each place of each word takes memory."""
 
 
-def asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
-    """(row, the columns that have most of the words) of the rows that `words` ask for, best first."""
+def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
+    """(row, the columns that have most of the words) of the rows that `question` asks for, best first."""
     columns, table = found.columns, found.table
-    names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)][:_COLUMNS]
+    words = question.words
+    names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)]
     if free_text(table):
         names = ["text"]
-    if not names or not words or not table.rows:
+    if not table.rows or not ((names and words) or question.numbers or question.times):
         return []
-    rows = _sharing_of_few(columns, names, words) if columns.short else _sharing(columns, names, words)
+    valued = _valued(columns, question)
+    sharing = _sharing_of_few if columns.short else _sharing
+    rows = list(dict.fromkeys([*_most_valued(valued), *(sharing(columns, names, words) if names and words else ())]))
     cells = [columns.cells(name, rows) for name in names]
     known: dict[str, list[str]] = {}
 
@@ -47,27 +57,101 @@ def asked(found: Profile, words: Sequence[str]) -> list[tuple[int, list[int]]]:
         return known[cell]
 
     corpus = []
-    for row in zip(*cells, strict=True):
-        texts = [cell for cell in row if cell is not None]
+    for number, row in enumerate(rows):
+        texts = [cell for column in cells if (cell := column[number]) is not None]
         if sum(map(len, texts)) + len(texts) > _CHARACTERS:
-            corpus.append(rank.words(" ".join(texts)[:_CHARACTERS]))
+            if len(texts) > _MANY:
+                texts.sort(key=lambda text: not any(word in text.lower() for word in words))
+            document = rank.words(" ".join(texts)[:_CHARACTERS])
         else:
-            corpus.append([word for text in texts for word in said(text)])
-    scores = rank.bm25(words, corpus)
-    # Where few rows have a word, BM25 may give them less than 0.
+            document = [word for text in texts for word in said(text)]
+        corpus.append(document + [word for word, _, has in valued if has[row]])
+    scores = rank.bm25(list(dict.fromkeys([*words, *(word for word, _, _ in valued)])), corpus)
+    if len(rows) <= _FEW:  # BM25 may give less than 0 to what they have in common
+        query = {*words, *(word for word, _, _ in valued)}
+        scores = [float(len(query.intersection(document))) for document in corpus]
     best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))[:_BEST]
-    numbers = {view.column.name: i for i, view in enumerate(found.views)}
+    numbers = _numbers(found)
     wanted = set(words)
     result = []
     for i in best:
-        found_in = [
-            (len(wanted.intersection(said(column[i]))), numbers[name])
-            for name, column in zip(names, cells, strict=True)
-            if column[i] and name in numbers
-        ]
-        most = max(found_in, default=(0, 0))[0]
-        result.append((rows[i], [column for count, column in found_in if count == most > 0][:2]))
+        found_in = Counter(numbers[name] for _, name, has in valued if has[rows[i]] and name in numbers)
+        for name, column in zip(names, cells, strict=True):
+            if column[i] and name in numbers:
+                found_in[numbers[name]] += len(wanted.intersection(said(column[i])))
+        most = max(found_in.values(), default=0)
+        result.append((rows[i], sorted(c for c, count in found_in.items() if count == most > 0)[:2]))
     return result
+
+
+def _numbers(found: Profile) -> dict[str, int]:
+    """The view that tells each column: its own, that of its numbers or times, or of the column that is the same."""
+    places = {view.column.name: i for i, view in enumerate(found.views)}
+    for column in found.table.columns:
+        if column.typed and column.name in places:
+            places.setdefault(column.typed, places[column.name])
+    same = {view.column.name: view.same for view in found.views if view.same}
+    return {name: places[same[name]] if name in same else place for name, place in places.items()}
+
+
+_Valued = list[tuple[str, str, NDArray[np.bool_]]]
+"""(a number or time, a column, which rows have it there)."""
+
+
+def _valued(columns: Columns, question: Question) -> _Valued:
+    """Where numbers and times of the question stand in columns of numbers and times; what most rows have tells none."""
+    found: _Valued = []
+    most = columns.table.rows // 2
+    for column in told(columns.table) if question.numbers or question.times else ():
+        if numeric(column) and not column.typed and question.numbers:
+            array = columns.array(column.name)
+            for number in question.numbers:
+                if (has := _equal(array, number)) is not None:
+                    found.append((number, column.name, has))
+        elif "TIMESTAMP" in column.type and question.times:
+            instants, there = _instants(columns.array(column.name))
+            for instant in question.times:
+                found.append((str(instant), column.name, _near(instants, instant) & there))
+    return [(word, name, has) for word, name, has in found if 0 < np.count_nonzero(has) <= max(1, most)]
+
+
+def _most_valued(valued: _Valued) -> list[int]:
+    """The rows that have most of the numbers and times."""
+    if not valued:
+        return []
+    count: NDArray[np.int64] = np.add.reduce([has for _, _, has in valued], dtype=np.int64)
+    rows = np.flatnonzero(count)
+    return [int(row) for row in rows[np.argsort(-count[rows], kind="stable")[:_READ]]]
+
+
+def _equal(array: pa.Array[Any], number: str) -> NDArray[np.bool_] | None:
+    """Which values of a numeric column are `number`; None where none can be."""
+    whole = pa.types.is_integer(array.type)
+    try:
+        wanted = pa.scalar(int(number) if whole else float(number)).cast(array.type)
+    except (ValueError, OverflowError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    same: pa.Array[Any] = pc.equal(array, wanted)
+    return np.asarray(same.fill_null(False), np.bool_)
+
+
+def _instants(array: pa.Array[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(the times of a column in nanoseconds, whether there is one)."""
+    there: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    instants: NDArray[np.int64] = array.cast(pa.timestamp("ns"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
+    return instants, there
+
+
+def _near(instants: NDArray[np.int64], wanted: Instant) -> NDArray[np.bool_]:
+    """Which times are the one wanted; where none is, the nearest one if it is near."""
+    at = instants % DAY if wanted.daily else instants
+    away = at - np.int64(wanted.at)
+    within: NDArray[np.bool_] = (away >= 0) & (away < wanted.length)
+    if within.any() or not len(instants):
+        return within
+    distance = np.abs(away)
+    nearest: NDArray[np.bool_] = (distance == distance.min()) & (distance <= _NEAR)
+    return nearest
 
 
 def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hyve.naming import quote
 from hyve.profile import told
@@ -29,7 +30,7 @@ class Line:
     """A candidate line: where it stands, how much it matters, the columns that it is about, its tokens with its end.
 
     `varied`: the values of its columns differ from row to row. A header may name the `parts` of its table with their
-    rows; a row then says to which `part` it belongs.
+    rows; a row then says to which `part` it belongs. The first line of the text explains its marks with its `notes`.
     """
 
     table: int
@@ -41,10 +42,18 @@ class Line:
     part: int = -1
     parts: tuple[tuple[str, int], ...] = ()
     varied: bool = False
+    notes: tuple[str, ...] = ()
     cost: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.cost = count_tokens(self.text) + 1
+        if self.notes:
+            self.cost += sum(map(_note_tokens, self.notes))
+
+
+@lru_cache(maxsize=64)
+def _note_tokens(note: str) -> int:
+    return count_tokens(f"; {note}")
 
 
 def precedence(line: Line) -> tuple[float, int, int, int]:
@@ -60,16 +69,22 @@ class Fitted:
     lines: int
     left: int
     unused: int
+    kept: tuple[Line, ...] = ()
+
+    @property
+    def rows(self) -> set[tuple[int, int]]:
+        """The rows that are shown, by table and number."""
+        return {(line.table, line.order) for line in self.kept if line.section == ROWS}
 
 
 def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int, note: str = "") -> Fitted:
     """The lines of highest priority that fit, in reading order, with the counts of what was left out.
 
-    `rest` are the tables that are only named, `note` stands above all.
+    `rest` are the tables that are only named; `note` is said above all, before those of the lines.
     """
     lines.sort(key=precedence)
     most = _names_that_fit(tables, range(len(tables)), budget // 3)
-    above = count_tokens(_others(tables, rest, most)) + count_tokens(note) + 20
+    above = count_tokens(_others(tables, rest, most, True)) + count_tokens(note) + 20
     room = budget - above
 
     names = {i: frozenset(column.name for column in told(tables[i])) for i in {line.table for line in lines}}
@@ -80,8 +95,11 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
         found = known.get(key)
         if found is None:
             text = _assemble(kept, names, tables, rest, most)
-            text = f"{note}\n{text}" if note else text
-            found = known[key] = Fitted(text, len(kept), len(lines) - len(kept), budget - count_tokens(text))
+            said = dict.fromkeys([note] * bool(note) + [note for line in kept for note in line.notes])
+            text = f"# {'; '.join(said)}\n{text}" if said else text
+            found = known[key] = Fitted(
+                text, len(kept), len(lines) - len(kept), budget - count_tokens(text), tuple(kept)
+            )
         return found
 
     kept = _taken(lines, room)
@@ -154,16 +172,22 @@ def _cut(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
     return f"; {', '.join(left)}" if parts else ""
 
 
-def _others(tables: Sequence[Table], missing: Sequence[int], most: int) -> str:
-    """The tables that are only named, at most `most` of them."""
+def _of(count: int, what: str) -> str:
+    return what if count == 1 else f"{what}s"
+
+
+def _others(tables: Sequence[Table], missing: Sequence[int], most: int, others: bool) -> str:
+    """The tables that are only named, at most `most` of them; whether there are others."""
     named = ", ".join(f"{quote(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
     more = f"... ({len(missing) - most} more tables)" if len(missing) > most else ""
-    return f"Other tables (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
+    return (
+        f"{'Other tables' if others else 'Tables'} (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
+    )
 
 
 def _names_that_fit(tables: Sequence[Table], missing: Sequence[int], budget: int) -> int:
     most = len(missing)
-    while most and count_tokens(_others(tables, missing, most)) > budget:
+    while most and count_tokens(_others(tables, missing, most, True)) > budget:
         most = most * 3 // 4
     return most
 
@@ -185,10 +209,9 @@ def _assemble(
         above = [line for line in group if line.section == COLUMNS]
         hidden = names[index].difference(in_rows, *(line.columns for line in above))
         varied = {name for line in above if line.varied for name in line.columns} - in_rows
-        said = [f"{len(hidden)} more columns"] if hidden else []
-        said += (
-            [f"{len(varied)} {'of those' if hidden else 'columns'} above not in the rows"] if varied and rows else []
-        )
+        said = [f"{len(hidden)} more {_of(len(hidden), 'column')}"] if hidden else []
+        if varied and rows:
+            said.append(f"{len(varied)} {'of those' if hidden else _of(len(varied), 'column')} above not in the rows")
         if said:
             out.append(f"... ({'; '.join(said)})")
         out += [line.text for line in group if line.section == MEANS]
@@ -198,11 +221,11 @@ def _assemble(
         left = tables[index].rows - len(rows)
         if left and tables[index].rows > 1:
             head_line = next(line for line in group if line.section == HEAD)
-            out.append(f"... ({left:,} more rows{_cut(head_line.parts, group)})")
+            out.append(f"... ({left:,} more {_of(left, 'row')}{_cut(head_line.parts, group)})")
     missing = sorted(names.keys() - by_table.keys()) + rest
     examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == QUERY]
     if missing:
-        out.append(_others(tables, missing, most))
+        out.append(_others(tables, missing, most, bool(by_table)))
     if examples:
         out += ["Queries such as these see all rows:", *examples]
     return "\n".join(out)

@@ -35,11 +35,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from hyve import codecs, toon
-from hyve.codecs import KINDS
+from hyve.codecs import KINDS, Kind
 from hyve.strictjson import Pairs
 from hyve.tokens import count_tokens
 from hyve.writer import LEGEND, Writer
@@ -50,13 +50,16 @@ _DEPTH = 60
 _CLEARER = 0.97
 """JSON and TOON are preferred where the notation costs more than this share of theirs."""
 
+_TAKING_APART: frozenset[Kind] = frozenset({"affix", "steps"})
+"""Codecs that leave out a part of what cells have in common."""
+
 _NOT_FINITE = re.compile(r"NaN|-?Infinity")
 _VALUES = "(values)"
 _CONTAINERS = (dict, list, Pairs)
 
 
-def encode(values: Sequence[Any]) -> str:
-    """`values` whole, in the cheapest text that reads back exactly.
+def encode(values: Sequence[Any], names: Collection[str] = ()) -> str:
+    """`values` whole, in the cheapest text that reads back exactly and has all of `names` that any such text has.
 
     Several values: JSON lines, or the notation or TOON of their list under `(values)`.
     """
@@ -69,6 +72,10 @@ def encode(values: Sequence[Any]) -> str:
     if cheapest and (depth == 0 or depth > _DEPTH):
         return cheapest[1]
     text = _notation(values)
+    if any(name not in text for name in names):
+        # A name that codecs take apart can't be found: it is spelled out where that costs no more than JSON or TOON.
+        wanted = {name for name in names if name not in text and (not plain or name in plain[0])}
+        text = _notation(values, KINDS - _TAKING_APART) if wanted else text
     return cheapest[1] if cheapest and count_tokens(text) > cheapest[0] * _CLEARER else text
 
 
@@ -147,8 +154,8 @@ class _Mark(str):
     __slots__ = ()
 
 
-def _notation(values: Sequence[Any]) -> str:
-    writer = Writer(KINDS)
+def _notation(values: Sequence[Any], kinds: frozenset[Kind] = KINDS) -> str:
+    writer = Writer(kinds)
     body = writer.document(values)
     least = count_tokens(body) * (1 - _CLEARER)
     weak = {
@@ -157,7 +164,7 @@ def _notation(values: Sequence[Any]) -> str:
         if kind != "constant" and saved < max(least, 2 * count_tokens(LEGEND[kind]))
     }
     if weak:
-        writer = Writer(KINDS - weak)
+        writer = Writer(kinds - weak)
         body = writer.document(values)
     used = writer.used
     if {"affix", "time"} <= used:

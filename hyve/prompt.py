@@ -158,7 +158,6 @@ def build(
     alone = "no-postprocessing" in ablation
     system, tools, ask = (_ALONE, (), ASK["answer"]) if alone else (SYSTEM, TOOLS, ASK[kind])
     switches = Switches("no-rank" not in ablation, "no-truncation" not in ablation, "toon" in ablation, not alone)
-    prose = " ".join(source.prose for source in store.sources).strip()
     tail = "\n".join(
         [f"# Question\n{question.strip() or 'What is wrong here, and why?'}"]
         + [f"Look at: {', '.join(focus)}"] * bool(focus)
@@ -171,7 +170,7 @@ def build(
     room = budget - fixed - _JOINTS
     if room < _SMALLEST_DATA and switches.truncation:
         raise _too_small(budget, fixed + _JOINTS + _SMALLEST_DATA)
-    query = " ".join([question, *focus, prose])
+    query = " ".join([question, *focus])
     while True:
         shown = excerpt(store, query, room, switches)
         user = _user(told_of_tables if shown.cut else told, shown.text, tail)

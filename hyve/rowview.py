@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hyve import codecs, rank
 from hyve.asked import asked
+from hyve.faults import one_of_each
 from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
@@ -26,6 +27,7 @@ from hyve.profile import (
     free_text,
     names_entities,
 )
+from hyve.question import Question
 from hyve.standout import StandsOut, stands_out
 from hyve.templates import MASK
 
@@ -34,6 +36,10 @@ _LEAST_COLUMNS, _CELL = 6, 40
 """A row of a small view has fewer columns: one for so many tokens of the budget."""
 _NEARLY_EMPTY = 0.9
 """A column of which more than this share is empty is in the rows only where one was chosen for it or asked for it."""
+_NAMED = 8
+"""Where a question asks for no more rows than that, it names them."""
+_FIRST = 1.05
+"""The rank of the first row: what rows look like is said before all columns are."""
 _PER_TEMPLATE, _ALL_ALIKE = 2, 10
 """So many rows that say the same have their full rank, and so many are shown before usual ones."""
 _TEMPLATE_CELL = 160
@@ -42,6 +48,9 @@ _USUAL = 0.1
 _ALIKE, _PREFIX = 5, 8
 """What so many values begin with is said once if it has that many characters."""
 _SPARE = 12
+_WIDE, _NARROW, _NARROWER = 60, 32, 4
+"""Cells of so many characters on average, and no message, are cut to a part of others' length: rows need the room."""
+_MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
 _CUT = "…"
 
 
@@ -50,13 +59,40 @@ class RowView:
     """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
 
     `rank` is the share of the table's weight that the row's line gets; `columns` are the heads of the cells, `names`
-    the columns that they are of; `changes` says where levels change and times have gaps.
+    the columns that they are of; `changes` says where levels change and times have gaps. Cells of the places `wide` are
+    cut shorter than others, but for those `telling` why the row is here. It `hides` cells where a row has a mark
+    instead of ids.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
     names: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    wide: frozenset[int] = frozenset()
+    hides: bool = False
+    telling: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+    def limits(self, row: int, limit: int) -> list[int] | None:
+        """How many characters of each cell of a row are shown; None where that is `limit` for all of them."""
+        short = self.wide - self.telling.get(row, frozenset())
+        if not short:
+            return None
+        return [max(_NARROW, limit // _NARROWER) if i in short else limit for i in range(len(self.columns))]
+
+    def text(self, row: int, cells: Sequence[Any], limit: int) -> str:
+        """A row's cells with `|` between."""
+        limits = self.limits(row, limit)
+        if limits is None:
+            return row_text(cells, limit)
+        return "|".join([show(cell, most) for cell, most in zip(cells, limits, strict=True)])
+
+    def cuts(self, limit: int) -> bool:
+        """Whether a cell has more characters than are shown where `limit` is."""
+        for row, _, cells in self.rows:
+            limits = self.limits(row, limit) or (limit,) * len(cells)
+            if any(type(cell) is str and len(cell) > most for cell, most in zip(cells, limits, strict=True)):
+                return True
+        return False
 
 
 def show(value: Any, limit: int = 60) -> str:
@@ -119,7 +155,7 @@ _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 
 
 def row_view(
-    found: Profile, ranked: Sequence[int], words: Sequence[str], budget: int, rare: bool = True, short: bool = True
+    found: Profile, ranked: Sequence[int], question: Question, budget: int, rare: bool = True, short: bool = True
 ) -> RowView | None:
     """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole."""
     table, views = found.table, found.views
@@ -134,12 +170,13 @@ def row_view(
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
     odd = stands_out(found) if rare else StandsOut((), ())
-    order, reasons = _candidates(found, words, budget, odd.rows)
-    picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], words, budget, rare)
+    faults = one_of_each(found, ranked) if rare else []
+    order, reasons = _candidates(found, question, budget, odd.rows, faults)
+    picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], question.words, budget, rare)
     if not picked:
         return None
+    shown = {*picked}
     if not whole:
-        shown = {*picked}
         order = {
             row: share if row not in reasons or not shown.isdisjoint(reasons[row]) else 0.0
             for row, share in order.items()
@@ -150,10 +187,11 @@ def row_view(
     for place, i in enumerate(picked if short else ()):
         head, columns[place] = _shortened(views[i], columns[place])
         names[place] += head
+    wide = _wide(views, picked, columns, question.words)
     hidden = len(picked) - len(ids)
-    telling = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
-    tell = itemgetter(slice(None)) if len(telling) in (0, len(picked)) else itemgetter(*telling)
-    cut = (_CUT,) * len(ids)
+    parting = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
+    tell = itemgetter(slice(None)) if len(parting) in (0, len(picked)) else itemgetter(*parting)
+    cut, hides = (_CUT,) * len(ids), False
     seen: dict[str, int] = {}
     known: dict[Any, int] = {}
     rows: list[tuple[int, float, tuple[Any, ...]]] = []
@@ -169,15 +207,39 @@ def row_view(
             share = min(share or _USUAL, _USUAL) / 10
         if share <= _USUAL:
             if hidden and ids:
-                cells = (*cells[:hidden], *cut)
+                cells, hides = (*cells[:hidden], *cut), True
         else:
             template = _MASK.sub("#", row_text(cells, _TEMPLATE_CELL))
             seen[template] = seen.get(template, 0) + 1
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))
     columns_shown = tuple(views[i].column.name for i in picked)
+    telling = {
+        row: frozenset(place for place in wide if picked[place] in because)
+        for row, because in (reasons.items() if wide else ())
+    }
+    rows.sort(key=lambda row: -row[1])
     changes = tuple(f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}" for one in odd.changes)
-    return RowView(tuple(names), tuple(sorted(rows, key=lambda row: -row[1])), columns_shown, changes)
+    return RowView(tuple(names), tuple(rows), columns_shown, changes, wide, hides, telling)
+
+
+def _wide(
+    views: Sequence[ColumnView], picked: Sequence[int], columns: Sequence[list[Any]], words: Sequence[str]
+) -> frozenset[int]:
+    """The places of columns of long texts that are neither a message nor named by the question; of texts that are no
+    JSON the first one counts as a message where nothing is called so."""
+    found, messages, first = set(), False, -1
+    for place, i in enumerate(picked):
+        named = rank.name_words(views[i].column.name)
+        messages = messages or not named.isdisjoint(_MESSAGES)
+        if views[i].column.type != "VARCHAR" or not named.isdisjoint(_MESSAGES) or not named.isdisjoint(words):
+            continue
+        texts = [cell for cell in columns[place] if cell]
+        if sum(map(len, texts)) > _WIDE * len(texts):
+            found.add(place)
+            if first < 0 and texts[0][0] not in "{[":
+                first = place
+    return frozenset(found if messages else found - {first})
 
 
 def _picked(
@@ -234,7 +296,11 @@ def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _candidates(
-    found: Profile, words: Sequence[str], budget: int, odd: Sequence[tuple[int, float, list[int]]]
+    found: Profile,
+    question: Question,
+    budget: int,
+    odd: Sequence[tuple[int, float, list[int]]],
+    faults: Sequence[tuple[int, int]],
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
     """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, spread), most
     first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
@@ -244,14 +310,19 @@ def _candidates(
     for place, (row, score, columns) in enumerate(odd):
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
-    for place, (row, columns) in enumerate(asked(found, words)):
-        share = 0.9 / (1 + 0.1 * place)
+    wanted = asked(found, question)
+    most = 1.25 if len(wanted) <= _NAMED else 0.9  # what the question names comes before what is said of all rows
+    for place, (row, columns) in enumerate(wanted):
+        share = most / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
         shares[row] = max(shares.get(row, 0.0), share)
+    for place, (row, column) in enumerate(faults):
+        reasons[row] = list(dict.fromkeys([column, *reasons.get(row, ())]))
+        shares[row] = max(shares.get(row, 0.0), 1.1 / (1 + 0.02 * place))
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
-            shares[row] = max(shares.get(row, 0.0), 0.9 if place < 2 else 0.3)
+            shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])
     for place, row in enumerate(_spread(rows, budget // 6)):
         shares.setdefault(row, _USUAL / (1 + place / 1000))
     return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0]))), reasons

@@ -15,7 +15,9 @@ import numpy as np
 
 from hyve import rank, toon
 from hyve.columns import Codes, Columns
+from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
+from hyve.mistyped import mistyped
 from hyve.naming import quote
 from hyve.profile import COLUMNS as PROFILED
 from hyve.profile import (
@@ -35,8 +37,10 @@ from hyve.profile import (
     profile,
     told,
 )
+from hyve.question import Question
 from hyve.rowview import RowView, listing, row_text, row_view, show
 from hyve.store import Column, Table
+from hyve.writer import LEGEND
 
 _NAMES = 40
 """So many columns of a table that is told in brief are named."""
@@ -47,6 +51,9 @@ _TOGETHER = 24
 """Most columns of one value that share a line: a line is shown as a whole or not at all."""
 _COLUMN = 8
 """Tokens that the line of a column has at least."""
+_LEFT_OUT = "… for a cell: left out"
+_VALUES, _VALUE = 5, 30
+"""So many values of a column are told, one more for so many tokens of the budget; of who rows are about all are."""
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -64,7 +71,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table's views, before it is known how much of them fits."""
+    """A table's views, before it is known how much of them fits. `most`: so many values of a column are told."""
 
     index: int
     weight: float
@@ -75,6 +82,8 @@ class TableView:
     example: str
     rows: RowView | None
     series: dict[str, str]
+    mistyped: dict[str, tuple[int, str]]
+    most: int
     in_toon: bool
 
     def lines(self, limit: int) -> list[Line]:
@@ -87,13 +96,14 @@ class TableView:
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
+        alone -= {k for k in alone if views[k].column.name in self.mistyped or tells_faults(views[k])}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
             named, name = names_entities(views[k]), views[k].column.name
             priority = weight * (1.25 if named and place < _NAMING else 1.3 / (1 + 0.15 * place))
-            most = SMALL if place < 12 or named else 5
-            lines.append(
-                Line(i, COLUMNS, k, priority, _column_line(views[k], most, self.series, limit), (name,), varied=True)
-            )
+            some = min(SMALL, max(_VALUES, self.most)) if place < 12 else _VALUES
+            most = SMALL if named or tells_faults(views[k]) else some
+            told = _column_line(views[k], most, self.series, self.mistyped.get(name), limit)
+            lines.append(Line(i, COLUMNS, k, priority, told, (name,), varied=True))
         for of_entities, share in ((True, 1.25), (False, 0.7)):
             few = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
             for text, columns in _alike(few, limit):
@@ -105,7 +115,8 @@ class TableView:
         if self.rows is not None:
             names = ["rowid", *self.rows.columns]
             columns_line = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
-            lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names))
+            notes = (LEGEND["both"],) * self.short() + (_LEFT_OUT,) * self.rows.hides
+            lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names, notes=notes))
             for place, text in enumerate(self.rows.changes):
                 lines.append(Line(i, MEANS, place - len(self.rows.changes), weight * 1.28 / (1 + 0.1 * place), text))
         return lines
@@ -113,12 +124,17 @@ class TableView:
     def row_lines(self, limit: int) -> Iterator[Line]:
         """The lines of the rows, made one by one, those that matter more first."""
         parts, owners = self._parts
-        for row, share, cells in self.rows.rows if self.rows is not None else ():
+        if self.rows is None:
+            return
+        for row, share, cells in self.rows.rows:
             if self.in_toon:
-                shown = [show(cell, limit) if type(cell) is str else cell for cell in cells]
+                limits = self.rows.limits(row, limit) or (limit,) * len(cells)
+                shown = [
+                    show(cell, most) if type(cell) is str else cell for cell, most in zip(cells, limits, strict=True)
+                ]
                 text = f"  {toon.row([row, *shown])}"
             else:
-                text = f"{row}|{row_text(cells, limit)}"
+                text = f"{row}|{self.rows.text(row, cells, limit) if self.rows.wide else row_text(cells, limit)}"
             yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
 
     @cached_property
@@ -144,9 +160,7 @@ class TableView:
         """Whether a cell is longer than `limit`."""
         if any(len(view.low) > limit for view in self.profile.views if view.distinct == 1 and type(view.low) is str):
             return True
-        return self.rows is not None and any(
-            isinstance(cell, str) and len(cell) > limit for _, _, cells in self.rows.rows for cell in cells
-        )
+        return self.rows is not None and self.rows.cuts(limit)
 
 
 @dataclass(frozen=True)
@@ -181,7 +195,7 @@ class Brief:
             )
         )
         for place, view in enumerate(self.entities, 1):
-            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}), (view.column.name,)))
+            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}, None), (view.column.name,)))
         return lines
 
     def row_lines(self, limit: int) -> Iterator[Line]:
@@ -190,10 +204,6 @@ class Brief:
 
     def cuts(self, limit: int) -> bool:
         """Nor any cell."""
-        return False
-
-    def short(self) -> bool:
-        """None is shortened either."""
         return False
 
 
@@ -206,13 +216,14 @@ def table_view(
     tables: Sequence[Columns],
     index: int,
     weight: float,
-    words: Sequence[str],
+    question: Question,
     budget: int,
     switches: Switches,
     main: bool = False,
 ) -> TableView:
     """The candidates of one of the tables."""
     columns = tables[index]
+    words = question.words
     table, found = columns.table, profile(columns, max(PROFILED, budget // _COLUMN))
     only = kinds(columns)
     if only is not None and not only.all:
@@ -228,14 +239,18 @@ def table_view(
     series = (
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
-    rows = row_view(found, ranked, words, budget, switches.rank, not switches.toon)
-    return TableView(index, weight, main, found, ranked, averages, example, rows, series, switches.toon)
+    rows = row_view(found, ranked, question, budget, switches.rank, not switches.toon)
+    other = mistyped(columns, views, lambda text: listing(text, 40))
+    return TableView(
+        index, weight, main, found, ranked, averages, example, rows, series, other, budget // _VALUE, switches.toon
+    )
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
     """Lower comes first: columns the question names, then filled and telling ones, then ids and constants."""
-    score = view.nulls / max(1, table.rows) * 4
-    if view.distinct <= 1:
+    tells = tells_faults(view)
+    score = (-4.0 if names_errors(view) else -2.0) if tells else view.nulls / max(1, table.rows) * 4
+    if view.distinct <= 1 and not tells:
         score += 3
     if view.column.derived and table.kind == "base" and not view.column.typed:
         score += 0.5
@@ -350,17 +365,20 @@ def _only(view: ColumnView) -> Any:
     return view.values[0][0] if view.values else view.low
 
 
-def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int = 60) -> str:
-    """A column's line; `series` names the numbers of series."""
+def _column_line(
+    view: ColumnView, most: int, series: dict[str, str], mistyped: tuple[int, str] | None, limit: int = 60
+) -> str:
+    """A column's line; `series` names the numbers of series, `mistyped` tells its texts that have no number or time."""
     head = f"- {quote(view.column.name)} {view.column.type}"
-    nulls = f", {view.nulls:,} empty" if view.nulls else ""
+    texts, other = mistyped or (0, "")
+    nulls = other + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
     if view.distinct == 0:
-        return f"{head}: all empty"
+        return f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"
     if view.distinct == 1:
         return f"{head} = {show(_only(view), limit)}{nulls}"
     span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"
-    mean = "" if view.mean is None or view.column.name == SERIES else f", mean {view.mean:.6g}"
+    mean = "" if view.mean is None or _no_quantity(view) else f", mean {view.mean:.6g}"
     if listed(view):
         counts = {count for _, count in view.values}
         each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
@@ -386,6 +404,20 @@ def _column_line(view: ColumnView, most: int, series: dict[str, str], limit: int
         step = f", every {view.step.size:g}{unit}" + (f" but for {view.step.gaps} gaps" if view.step.gaps else "")
         mean = ""
     return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{step}{mean}{nulls}{edge}"
+
+
+def _no_quantity(view: ColumnView) -> bool:
+    """Whether a column of numbers holds codes or times, of which a mean says nothing."""
+    named = rank.name_words(view.column.name)
+    if view.column.name == SERIES or not named.isdisjoint(_CODES):
+        return True
+    return view.low is not None and view.low >= _EPOCH and not named.isdisjoint(_TIMES)
+
+
+_CODES = frozenset({"code", "status", "port", "pid", "tid", "errno", "signal", "version", "severity"})
+_TIMES = frozenset({"time", "timestamp", "ts", "date", "epoch", "at", "start", "end", "created", "updated"})
+_EPOCH = 10**8
+"""Seconds since 1970 of times that machine data has."""
 
 
 def _rows(count: int) -> str:

@@ -13,11 +13,12 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
-from hyve import codecs, notation, rank
+from hyve import codecs, notation, question, rank
 from hyve.collector import collector_paused
 from hyve.columns import Columns
 from hyve.fit import Fitted, Line, fit, precedence
@@ -27,13 +28,16 @@ from hyve.store import Datastore, Table
 from hyve.tableview import Brief, Switches, TableView, table_view
 from hyve.templates import alike
 from hyve.tokens import count_tokens
-from hyve.writer import LEGEND
 
 _DETAILED, _BRIEF = 12, 24
 _MAIN, _ROOMY = 3, 1_200
 """So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
 gets most of them, and cells are shorter."""
 _CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
+_WIDER = 2.5
+"""Cells of a view that is roomy are about so many times as long as those of one that is not."""
+_LONGEST = 32
+"""Cells may have so many characters for each token of the budget: no view has room for longer ones."""
 _HALVINGS = 4
 _READY, _MORE = 1.25, (1.25, 2.5)
 """Rows are made ready, those that matter most first, for so many times the budget, and more where it has gaps left."""
@@ -60,18 +64,18 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     """The data of `store` for a question, in at most `budget` tokens."""
     tables = store.catalog.tables
     columns = [Columns(store, table) for table in tables]
-    whole = _whole(store, columns, budget, switches)
+    whole = _whole(store, columns, query, budget, switches)
     if whole is not None:
         return Excerpt(whole, False)
-    words = rank.terms(f"{query} {_slim(columns)}") if switches.rank else []
-    weights = _weights(tables, words)
+    asks = _asks(store, columns, query) if switches.rank else question.Question()
+    weights = _weights(tables, asks.words)
     ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
     notes = {i: note for i, table in enumerate(tables) if (note := _told_elsewhere(store, table))}
     detailed = [i for i in ranked[:_DETAILED] if i not in notes]
     main = detailed[: _MAIN if budget >= _ROOMY else 1]
     if budget < _ROOMY:
         weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
-    full = {i: table_view(columns, i, weights[i], words, budget, switches, i in main) for i in detailed}
+    full = {i: table_view(columns, i, weights[i], asks, budget, switches, i in main) for i in detailed}
     pending = [i for i in ranked if i not in full]
     known = {value for view in full.values() for value in view.named()}
     views: dict[int, TableView | Brief] = {**full}
@@ -82,11 +86,10 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         if unnamed or (i in notes and i in ranked[:_DETAILED]):
             views[i] = Brief(i, weights[i], max(weights), tables[i], unnamed, notes.get(i, ""))
 
-    def best(limit: int) -> Fitted:
+    def best(limit: int, budget: int = budget) -> Fitted:
         lines = [line for view in views.values() for line in view.lines(limit)]
         rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
-        said = [_UTC] * timed + [LEGEND["both"]] * any(view.short() for view in views.values())
-        note = f"# {'; '.join(said)}" if said else ""
+        note = _UTC if timed else ""
         rest = [i for i in range(len(tables)) if i not in views]
         lines += _worth(rows, budget * _READY)
         found = fit(lines, tables, rest, budget, note)
@@ -103,14 +106,21 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
         """Whether cells are cut at `limit` while budget is left."""
         return shown.unused > budget * _SLACK and any(view.cuts(limit) for view in views.values())
 
-    cells = _CELLS[1 if budget >= _ROOMY else 0 :]
+    cells = list(_CELLS[1 if budget >= _ROOMY else 0 :])
+    while cells[-1] < _LONGEST * budget:
+        cells.append(cells[-1] * 2)
+    if _ROOMY <= budget < _ROOMY * _WIDER and any(view.cuts(_CELLS[0]) for view in views.values()):
+        # With the shorter cells of a smaller budget there may be more rows: those that it has stay.
+        stay = best(_CELLS[0], _ROOMY - 1).rows
+        limits = range(_CELLS[0] + 1, cells[0] + 1)
+        cells[0] = _CELLS[0] + bisect_left(limits, True, key=lambda limit: not stay <= best(limit).rows)
     found = best(cells[0])
     # What relations tell is not told twice as long as anything else is cut.
     for again in (False, True):
         for i in [i for i in pending if (i in notes) == again]:
             if found.unused <= budget * _SLACK or (again and found.left):
                 break
-            views[i] = table_view(columns, i, weights[i], words, budget, switches)
+            views[i] = table_view(columns, i, weights[i], asks, budget, switches)
             found = best(cells[0])
         found = _lengthened(found, cells, best, cut)
     return Excerpt(found.text, True)
@@ -172,9 +182,10 @@ def _timed(table: Table) -> bool:
 def schema(store: Datastore, budget: int) -> str:
     """The tables with their columns in one line of at most `budget` tokens, for data that is shown whole."""
     named = ""
+    above = {table.parent for table in store.catalog.tables if table.parent}
     head = f"SQL tables ({_UTC}): " if any(map(_timed, store.catalog.tables)) else "SQL tables: "
     for table in store.catalog.tables:
-        columns = [quote(column.name) for column in told(table)]
+        columns = [quote(name) for name in (*_keys(table, above), *(column.name for column in told(table)))]
         more = ", ..." if len(columns) > 12 else ""
         longer = f"{named}; " if named else head
         longer += f"{quote(table.name)}({', '.join(columns[:12])}{more})"
@@ -182,6 +193,17 @@ def schema(store: Datastore, budget: int) -> str:
             break
         named = longer
     return named
+
+
+def _keys(table: Table, above: Collection[str]) -> list[str]:
+    """The columns by which a table is joined to the one that it stands below, and to those below it."""
+    return ["_id"] * (table.name in above) + [f"parent_{table.parent}"] * bool(table.parent)
+
+
+def _asks(store: Datastore, columns: Sequence[Columns], query: str) -> question.Question:
+    """What is asked for: by the question, by what was written around the data, and by what stands alone (H17)."""
+    prose = " ".join(source.prose for source in store.sources).strip()
+    return question.read(query).and_words_of(f"{prose} {_slim(columns)}")
 
 
 def _slim(tables: Sequence[Columns]) -> str:
@@ -197,24 +219,39 @@ def _slim(tables: Sequence[Columns]) -> str:
     return " ".join(texts)
 
 
-def _whole(store: Datastore, columns: Sequence[Columns], budget: int, switches: Switches) -> str | None:
-    """All data in its cheapest lossless form, or None where that is over the budget."""
+def _whole(store: Datastore, columns: Sequence[Columns], query: str, budget: int, switches: Switches) -> str | None:
+    """All data in its cheapest lossless form, with the names in `query` spelled out where that fits, too; None where
+    it is over the budget."""
     large = any(len(source.text) > budget * 24 + 4096 for source in store.sources)
     if switches.truncation and (large or least_tokens(columns, budget) > budget):
         return None
-    encode = notation.in_toon if switches.toon else notation.encode
+    shortest = _sections(store, (), switches)
+    if switches.truncation and count_tokens(shortest) > budget:
+        return None
+    names = [
+        name for name in question.names(query) if name not in shortest and any(name in s.text for s in store.sources)
+    ]
+    if not names or switches.toon:
+        return shortest
+    spelled = _sections(store, names, switches)
+    return shortest if switches.truncation and count_tokens(spelled) > budget else spelled
+
+
+def _sections(store: Datastore, names: Collection[str], switches: Switches) -> str:
+    """Each source in its cheapest form."""
     sections, number = [], 0
     for source in store.sources:
         forms = [source.text.strip()]
         if source.syntaxes and "lines" not in source.syntaxes:
             values = [store.reconstruct(i) for i in range(number, number + len(source.syntaxes))]
             prose = source.prose.strip()
-            forms.append(f"{prose}\n{encode(values)}" if prose else encode(values))
+            encoded = notation.in_toon(values) if switches.toon else notation.encode(values, names)
+            forms.append(f"{prose}\n{encoded}" if prose else encoded)
         number += len(source.syntaxes)
-        best = forms[-1] if switches.toon else min(forms, key=count_tokens)
+        told = [form for form in forms if all(name in form for name in names if name in source.text)] or forms
+        best = forms[-1] if switches.toon else min(told, key=count_tokens)
         sections.append(f"{source.name}:\n{best}" if source.name and len(store.sources) > 1 else best)
-    text = "\n\n".join(sections)
-    return text if not switches.truncation or count_tokens(text) <= budget else None
+    return "\n\n".join(sections)
 
 
 def least_tokens(columns: Iterable[Columns], enough: int) -> int:

@@ -46,7 +46,7 @@ LEGEND: dict[str, str] = {
     "codes": "{A:x} in a head: cell A is x",
     "absent": "empty cell: no such key",
     "across": "f = a,b: field f of the first record is a, of the second b",
-    "lists": "cells of name[]{...}: [row;row]",
+    "lists": "name[]{...}: a list of records, its cells [row;row]",
     "bare": "[,] one row, as the head says",
     "under": "rows of name[]>{...} stand below their record",
     "other": "!x: x instead of a record",
@@ -243,7 +243,7 @@ class Writer:
                 if below:
                     table.below = lists
                 elif not table.others and len(lists) > 1 and lists[0][:1] == "[" and len(set(lists)) == 1:
-                    self.used.add("constant")
+                    self.used |= {"constant", "lists"}
                     head.text += ":" + lists[0]
                 else:
                     self.used.add("lists")

@@ -299,8 +299,9 @@ def test_columns_that_are_nowhere_and_those_that_rows_leave_out_are_counted(budg
     mark = next(
         (line for line in lines if re.match(r"\.\.\. \(\d+ .*(columns|rows)\)$", line) and "column" in line), ""
     )
-    expected = [f"{nowhere} more columns"] if nowhere else []
-    expected += [f"{left_out} {'of those' if nowhere else 'columns'} above not in the rows"] if left_out else []
+    expected = [f"{nowhere} more column{'s' * (nowhere > 1)}"] if nowhere else []
+    columns = "of those" if nowhere else f"column{'s' * (left_out > 1)}"
+    expected += [f"{left_out} {columns} above not in the rows"] if left_out else []
     assert nowhere or left_out
     assert mark == f"... ({'; '.join(expected)})"
 
@@ -423,3 +424,31 @@ def test_values_with_commas_or_quotes_are_quoted_among_others() -> None:
     (note,) = [line for line in lines if line.startswith("- note ")]
     assert note == r'- note VARCHAR: 3 values: "a, \"q\" b" 1,600, " led" 1,200, plain 1,200'
     assert '- constant: fixed = "x, y", also = z' in lines
+
+
+def pods(number: int) -> dict[str, object]:
+    return {
+        "items": [
+            {
+                "metadata": {"name": f"web-{i}", "labels": {"app": f"app-{i % 9}"}},
+                "spec": {"containers": [{"name": f"c-{j}", "image": f"img{i % 7}"} for j in range(2)]},
+                "status": {"states": [{"name": f"c-{j}", "restarts": 0} for j in range(2)]},
+            }
+            for i in range(number)
+        ]
+    }
+
+
+def test_data_that_is_shown_whole_spells_out_what_the_question_names() -> None:
+    """H15: `web-37` is not to be found in rows that say `37` under `name:web-*`."""
+    whole = hyve.view(json.dumps(pods(60)), question="why does web-37 restart?", budget=4000)
+    data, after = whole.text.split("\n# End ")
+    assert not whole.cut
+    assert re.search(r"^web-37,", data, re.MULTILINE)
+    assert "web-37," not in hyve.view(json.dumps(pods(60)), question="why?", budget=4000).text
+    compact = json.dumps(pods(60), separators=(",", ":"))
+    assert hyve.count_tokens(data.split("\n# Data ")[1]) <= hyve.count_tokens(compact)
+    # Tables are named with the columns that join them, and the head's marks explained.
+    assert re.search(r" items\(_id, ", after)
+    assert re.search(r" states\(parent_items, ", after)
+    assert "name[]{...}: a list of records" in data

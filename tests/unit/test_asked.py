@@ -1,0 +1,101 @@
+"""Rows that a question asks for by a number, a time, or a word in any column (H17, H19)."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from datetime import datetime, timedelta
+
+import pytest
+
+import hyve
+from hyve import question
+from hyve.question import DAY, Instant
+
+ROWS = 5_000
+
+
+def orders(identifier: str = "number") -> list[dict[str, object]]:
+    """A row a second; ids in steps of 7."""
+    draw = random.Random(4)
+    start = datetime(2026, 1, 31, 12)
+    return [
+        {
+            "ts": f"{(start + timedelta(seconds=i)).isoformat()}Z",
+            "id": {"number": 1_000_000 + i * 7, "text": str(1_000_000 + i * 7), "decimal": i + 0.25}[identifier],
+            "host": f"h{i % 9}",
+            "latency_ms": round(draw.gauss(100, 9), 1),
+            "msg": f"request {draw.randrange(10**6)} done",
+        }
+        for i in range(ROWS)
+    ]
+
+
+def rows(text: str, asked: str, budget: int) -> dict[int, str]:
+    """The rows that a view shows, by their numbers."""
+    shown = hyve.view(text, question=asked, budget=budget).text
+    return {int(row): line for row, line in re.findall(r"^(\d+)(\|.*)$", shown, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("budget", [1_000, 4_000])
+@pytest.mark.parametrize(
+    ("identifier", "asked", "cell"),
+    [
+        ("number", "what happened with order 1015554?", "1015554"),
+        ("number", "order 1,015,554 is late", "1015554"),
+        ("number", "order-1015554?", "1015554"),
+        ("text", "what happened with order 1015554?", "1015554"),
+        ("decimal", "which one has 2222.25?", "2222.25"),
+        ("number", "what happened at 12:37:02?", "12:37:02"),
+        ("number", "why was it slow at 2026-01-31T13:37:02+01:00?", "12:37:02"),
+        ("number", "why was it slow on 2026-01-31 12:37:02 UTC", "12:37:02"),
+    ],
+)
+def test_the_row_of_a_number_or_a_time_is_shown(identifier: str, asked: str, cell: str, budget: int) -> None:
+    shown = rows(json.dumps(orders(identifier)), asked, budget)
+    assert f"|{cell}|" in shown[2222]
+
+
+def test_the_same_of_csv() -> None:
+    records = orders()
+    text = "\n".join([",".join(records[0]), *(",".join(map(str, record.values())) for record in records)])
+    assert "|1015554|" in rows(text, "what happened with order 1015554?", 1_000)[2222]
+
+
+def test_of_a_time_that_no_row_has_the_nearest_row_is_shown() -> None:
+    records = [record for i, record in enumerate(orders()) if i % 50 == 0]
+    assert 44 in rows(json.dumps(records), "what happened at 12:36:42?", 1_000)  # 2,200 s after 12:00
+
+
+@pytest.mark.parametrize("number", [500, 2_000])
+def test_a_word_of_any_column_is_found(number: int) -> None:
+    """Neither the number of the column nor long cells before it hide it."""
+    records = [{f"c{k}": f"value {i * 31 + k} of {'x' * 60}" for k in range(60)} for i in range(number)]
+    records[321]["c56"] = "mutex-zq7 held"
+    assert "mutex-zq7" in rows(json.dumps(records), "who holds mutex-zq7?", 4_000)[321]
+
+
+def test_numbers_and_times_that_nothing_has_bring_no_rows() -> None:
+    text = json.dumps(orders())
+    asked = "why is it slow? 99999999 2020-01-01T00:00:00Z 123456789012345678901234567890"
+    assert rows(text, asked, 1_500).keys() <= rows(text, "why is it slow?", 1_500).keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "times"),
+    [
+        ("at 12:33:20.", (), (Instant(45_200 * 10**9, 10**9, True),)),
+        ("12:33", (), (Instant(45_180 * 10**9, 60 * 10**9, True),)),
+        ("1970-01-02", (), (Instant(DAY, DAY, False),)),
+        ("1970-01-01T02:00:00.5+02:00", (), (Instant(5 * 10**8, 10**8, False),)),
+        ("1970-01-01 00:01 UTC", (), (Instant(60 * 10**9, 60 * 10**9, False),)),
+        ("25:99 1970-13-01 10.0.0.31:9100 v2.31", (), ()),
+        ("1,015,554 id=55 node-1234 -5.5 7", ("1015554", "55", "1234", "-5.5"), ()),
+        ("7f3e2a10-1111-4222-8333-abcdefabcdef", (), ()),
+    ],
+)
+def test_numbers_and_times_of_a_question(text: str, numbers: tuple[str, ...], times: tuple[Instant, ...]) -> None:
+    found = question.read(text)
+    assert sorted(found.numbers) == sorted(numbers)
+    assert found.times == times

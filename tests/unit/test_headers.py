@@ -1,0 +1,152 @@
+"""What headers say of faults, of texts that are no numbers or times, and what more budget adds (H14, H15, H18, H20)."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hyve
+
+CODES = [f"Err{name}" for name in ("Throttled", "Denied", "Missing", "Expired", "Conflict", "Quota")]
+
+
+def calls(rows: int = 400) -> list[dict[str, Any]]:
+    """API calls with long arguments, of which few fail, in one of several ways."""
+    draw = random.Random(7)
+    found: list[dict[str, Any]] = [
+        {
+            "source": f"{draw.choice(['ec2', 'iam', 'kms', 's3'])}.example.com",
+            "user": draw.choice(["user-a", "user-b"]),
+            "agent": f"tool/{draw.randrange(9)} (linux; amd64) terraform-provider/{draw.randrange(9)} " + "x" * 60,
+            "request": json.dumps({f"k{k}": draw.randrange(10**6) for k in range(12)}),
+            "response": json.dumps({f"r{k}": draw.randrange(10**6) for k in range(12)}),
+        }
+        for _ in range(rows)
+    ]
+    for place, row in enumerate(range(30, 390, 24)):
+        found[row]["error_code"] = CODES[place % len(CODES)]
+    return found
+
+
+def lines_of(text: str) -> list[str]:
+    return text.split("\n# Data ")[1].split("\n# End ")[0].split("\n")
+
+
+def shown_rows(text: str) -> dict[int, str]:
+    return {int(line.split("|")[0]): line for line in lines_of(text) if re.match(r"\d+\|", line)}
+
+
+@pytest.mark.parametrize("question", ["which calls failed and why?", "", "errors?"])
+@pytest.mark.parametrize("budget", [1_000, 2_000, 4_000])
+def test_what_failed_is_in_the_header_and_a_row_of_each_kind_is_shown(question: str, budget: int) -> None:
+    """H15, H18: an empty cell in the first rows reads as if nothing had failed."""
+    text = hyve.view(json.dumps(calls()), question=question, budget=budget).text
+    header = next(line for line in lines_of(text) if line.startswith("- error_code "))
+    assert header.startswith("- error_code VARCHAR: 6 values, 385 empty: ErrDenied 3")
+    assert all(code in header for code in CODES)
+    if budget >= 2_000:
+        rows = "\n".join(shown_rows(text).values())
+        assert all(re.search(rf"\|{code}$", rows, re.MULTILINE) for code in CODES)
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000, 4_000, 8_000])
+@pytest.mark.parametrize("question", ["which API calls failed and why?", ""])
+def test_the_same_of_a_real_file(budget: int, question: str) -> None:
+    root = os.environ.get("HYVE_CORPUS")
+    if not root:
+        pytest.skip("HYVE_CORPUS is not set")
+    text = hyve.view((Path(root) / "real/cloud/cloudtrail.json").read_bytes(), question=question, budget=budget).text
+    header = next(line for line in lines_of(text) if line.startswith("- error_code "))
+    kinds = [kind.rsplit(" ", 1)[0] for kind in header.split(" empty: ")[1].split(", ")]
+    assert len(kinds) == 9
+    if budget >= 4_000:
+        rows = "\n".join(shown_rows(text).values())
+        assert all(f"|{kind}|" in rows for kind in kinds)
+
+
+def header_of(values: list[Any], column: str) -> str:
+    """The line of a typed column in a table of these values and one that varies."""
+    records = [{"v": value, "pad": f"x{i * 7919}"} for i, value in enumerate(values)]
+    text = hyve.view(json.dumps(records), question="?", budget=900).text
+    return next(line for line in lines_of(text) if line.startswith(f"- {column} "))
+
+
+def test_a_header_does_not_call_texts_empty() -> None:
+    """H9, H14: a typed column has no value where the text is no number or time; the row has one."""
+    times = [f"2026-01-01T00:{i // 60:02d}:{i % 60:02d}Z" for i in range(600)]
+    times[5] = times[77] = "9999-12-31T23:59:59Z"
+    line = header_of(times, "v_ts")
+    assert ", 2 not times (9999-12-31T23:59:59Z)" in line
+    assert "empty" not in line
+    numbers: list[str | None] = [str(i * 3) for i in range(600)]
+    numbers[5], numbers[6], numbers[7], numbers[8] = "n/a", None, "1e400", "-"
+    line = header_of(numbers, "v_num")
+    assert ", 3 not numbers (n/a, 1e400, ...), 1 empty" in line
+
+
+def test_a_changed_type_is_said() -> None:
+    """H9: half of the values are texts, which the column of numbers hides."""
+    assert header_of([12 if i % 2 else "12" for i in range(600)], "v_num") == "- v_num BIGINT = 12, 300 as text"
+    assert ", 1 as text" in header_of([i if i != 44 else "44" for i in range(600)], "v_num")
+    assert "as text" not in header_of([str(i) for i in range(600)], "v_num")
+
+
+def test_no_mean_is_said_of_codes_and_of_times_that_are_numbers() -> None:
+    records = [
+        {"ts": 1588320000.5 + i * 0.7 + i * i % 7, "status": [200, 404][i % 2], "ms": i % 97} for i in range(900)
+    ]
+    lines = lines_of(hyve.view(json.dumps(records), question="?", budget=900).text)
+    said = {line.split(" ")[1]: "mean" in line for line in lines if line.startswith("- ")}
+    assert said == {"ts": False, "status": False, "ms": True}
+
+
+def test_no_cell_is_cut_while_there_is_room_for_it() -> None:
+    """H20: 71,000 characters fit into 60,000 tokens, and no budget is left over where they don't fit."""
+    draw = random.Random(1)
+    size = {0: 10, 1: 71_000, 2: 10}
+    records = [{"id": i, "text": "".join(draw.choices("abcdef 123", k=size[i % 3]))} for i in range(3)]
+    prompt = hyve.view(json.dumps(records), question="?", budget=24_000)
+    assert prompt.cut
+    assert prompt.prompt_tokens > 24_000 * 0.97
+
+
+@pytest.mark.parametrize("budget", [520, 560, 600])
+def test_marks_are_explained_where_they_are_used(budget: int) -> None:
+    records = [
+        {"at": f"2026-01-31T12:{i // 60 % 60:02d}:{i % 60:02d}Z", "msg": f"request {i * 7919}"} for i in range(900)
+    ]
+    text = "\n".join(lines_of(hyve.view(json.dumps(records), question="why is it slow?", budget=budget).text))
+    assert ("in a head: the cell goes there" in text) == bool(re.search(r"^rowid\|.*[*>]", text, re.MULTILINE))
+
+
+def test_the_rows_that_a_question_names_come_before_samples() -> None:
+    """H17: also where there is room for little else."""
+    records = [{"ts": 1_000 + i, "host": f"node-{i % 2500:04d}", "ms": i * 7919 % 100 / 7} for i in range(5_000)]
+    rows = shown_rows(hyve.view(json.dumps(records), question="why is node-1234 slow?", budget=700).text)
+    assert {1234, 3734} <= rows.keys()
+
+
+@given(st.integers(0, 10_000), st.integers(12, 60))
+@settings(max_examples=4, deadline=None)
+def test_more_budget_does_not_show_fewer_rows(seed: int, longest: int) -> None:
+    """H20: cells get longer only as far as rows stay; one more line of a header may take the room of a few."""
+    draw = random.Random(seed)
+    records = [
+        {"id": i, "text": "lorem ipsum " * draw.randrange(1, longest) + str(draw.random()), "s": draw.choice("ab")}
+        for i in range(500)
+    ]
+    text = json.dumps(records)
+    before: set[int] = set()
+    for budget in (1_500, 1_650, 1_700, 1_800, 2_400, 3_600):
+        rows = set(shown_rows(hyve.view(text, question="", budget=budget).text))
+        assert len(before - rows) <= max(2, len(before) // 10)
+        assert len(rows) >= 0.9 * len(before)
+        before = rows
