@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from hyve import strictjson
@@ -53,9 +53,10 @@ class FreeText:
             yield rows
 
     def texts(self) -> Iterator[list[str]]:
-        """The texts of the lines in the same runs."""
-        for rows in self.runs():
-            yield [row["text"] for row in rows]
+        """The texts of the lines in such runs."""
+        lines = (text for _, text, _ in outside(self.text, self.spans))
+        while texts := list(islice(lines, _MOST)):
+            yield texts
 
 
 def outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, str, list[str]]]:

@@ -411,7 +411,7 @@ def _shred_runs(text: FreeText) -> TableData:
                 runs.add(rows, fields=("text", found) if found else None)
                 del rows, found  # the next ones are made now
             again = reader is not None and reader.again()
-            if reader is not None and not again and not reader.carries:
+            if reader is not None and not (again or reader.carries or reader.idle):
                 reader, again = None, True
             if again:
                 runs = Runs(expand=False, chunked=True)

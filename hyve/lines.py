@@ -3,8 +3,8 @@
 Rules:
 - The text of a line is the data; what is found here stands beside it. So a field may leave out (a "-" that means none,
   the punctuation) but never invents: its text stands in the line, escapes inside quotes undone.
-- What kind of lines these are is decided once, from a sample of them. Then a line is matched against the few kinds that were
-  seen, the most specific first, and never against the whole table.
+- What kind of lines these are is decided once, from a sample of them. Then a line is matched against the few kinds that
+  were seen, the most specific first, and never against the whole table.
 - Pairs count where they can't be code, a URL's query or a query's selector: two or more behind a log head or in a line
   of nothing but pairs, or a key that most lines share.
 - Each pattern is linear in its line: repeats are possessive or end at a character that they can't contain.
@@ -30,8 +30,8 @@ from hyve.formats.exposition import unescaped
 from hyve.recovery import ANSI, ESCAPED_START, read_escaped
 
 _LOOKED, _SAMPLE = 256, 120
-"""Lines that tell what kind of lines all are: those that are looked at (up to twice as many), and those of them on which
-everything is tried."""
+"""Lines that tell what kind of lines all are: those that are looked at (up to twice as many), and those of them on
+which everything is tried."""
 _WRAPPED = 3
 """Heads that a line may have, one around the other."""
 _MAX_KEYS = 256
@@ -199,6 +199,11 @@ class Reader:
         self._shared, self._several = _shared(rest)
         self._names = _labels(rest, found, self._pairs_of(rest, found))
         self._begin()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no line that was read carries anything."""
+        return not self._carrying
 
     @property
     def carries(self) -> bool:
@@ -419,7 +424,9 @@ _LABELLED = re.compile(
 
 def _labels(texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, str]]) -> set[str]:
     """The names of `Name: value` pieces between dashes or commas, behind heads; half of the lines hold two of them."""
-    candidates = [text for text, head, own in zip(texts, heads, pairs, strict=True) if ": " in text and head and not own]
+    candidates = [
+        text for text, head, own in zip(texts, heads, pairs, strict=True) if ": " in text and head and not own
+    ]
     looked = [{match["key"] for match in _LABELLED.finditer(text)} for text in _sampled(candidates)]
     counts = Counter(key for keys in looked if len(keys) > 1 for key in keys)
     names = {key for key, count in counts.items() if count >= max(3, len(looked) // 50)}

@@ -86,15 +86,15 @@ class Runs:
         return table
 
     def _pack(self, root: TableData) -> None:
-        """Holds a run in less: numbers of rows in half, and the texts of relations as codes, but for columns that had
-        hardly a text twice in this run or one before."""
+        """Holds a run in less: numbers of rows in half, and the texts of relations and of fields of lines as codes, but
+        for columns that had hardly a text twice in this run or one before."""
         for table in root.walk():
             for name in _NUMBERS:
                 setattr(table, name, _moved([getattr(table, name)], [0]))
-            if not self.derived:
-                continue
             for path, column in table.columns.items():
                 place = table.path, path
+                if not column.derived or not self.chunked:
+                    continue
                 if column.array is not None and pa.types.is_string(column.array.type) and place not in self.varied:
                     coded = _coded(column.array)
                     column.array = column.array if coded is None else coded

@@ -187,8 +187,10 @@ class Shredder:
                 sample = [text for text in told.slice(0, 64).to_pylist() if text][:50]
                 if len(sample) < 50 < len(told):
                     sample = [text for text in told.slice(0, 2000).to_pylist() if text][:50]
+                coded = pa.types.is_dictionary(column.array.type)
+                array: Any = column.array.cast(pa.string()) if coded else column.array
                 for step, typed in ((NUMBER, numbers), (TIME, times)):
-                    read = typed(column.array, sample)
+                    read = typed(array, sample)
                     if read is not None:
                         table.columns[*path, step] = ColumnData(read, True)
             place = self.place(table)
