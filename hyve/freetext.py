@@ -82,7 +82,8 @@ def outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, 
                 if pieces:
                     yield line()
                 last = others.pop()
-                for number, whole in enumerate(others, number + 1):
+                for whole in others:
+                    number += 1
                     if whole and not whole.isspace():
                         whole = whole.rstrip("\r")
                         yield number, whole, [whole]
