@@ -24,6 +24,7 @@ from hyve.collector import collector_paused
 from hyve.document import Document
 from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.freetext import FreeText
+from hyve.limits import trim
 from hyve.lines import Reader, fields
 from hyve.logtable import log_table
 from hyve.metrictable import metric_table
@@ -78,7 +79,11 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     grouped = _grouped(documents)
     documents.clear()
     relations, flags = _by_columns(grouped) or _relations(grouped)
-    return relations, _shred(grouped, {root.name.lower() for root in relations}), flags
+    roots = _shred(grouped, {root.name.lower() for root in relations})
+    if any(document.reads_ahead() for document in grouped):
+        pa.default_memory_pool().release_unused()
+        trim()  # what the objects of the runs took, before the database takes as much
+    return relations, roots, flags
 
 
 def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]] | None:

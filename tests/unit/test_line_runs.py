@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import hyve
 from hyve import lines, strictjson
 from hyve.gather import gather
+from tests.unit.documents import fetched
 from tests.unit.in_runs import described, gathered, in_runs, stored
 
 LOGFMT = 'ts=2026-01-31T12:00:{0:02d}Z level=info msg="handled \\"{0}\\"" dur={0}ms status=20{0}'
@@ -90,9 +91,9 @@ def test_the_text_is_read_back() -> None:
     text = "\n".join(LOGFMT.format(i) if i % 3 else f"free {i} text" for i in range(60))
     with in_runs(), hyve.Datastore.from_text(text) as store:
         assert store.reconstruct(0) == [{"line": n, "text": line} for n, line in enumerate(text.split("\n"), 1)]
-        assert store.fetch("SELECT count(*), sum(dur::INT) FROM (SELECT replace(dur, 'ms', '') AS dur FROM lines)") == [
-            (60, sum(i for i in range(60) if i % 3))
-        ]
+        assert fetched(
+            store, "SELECT count(*), sum(dur::INT) FROM (SELECT replace(dur, 'ms', '') AS dur FROM lines)"
+        ) == [(60, sum(i for i in range(60) if i % 3))]
 
 
 def test_keys_that_too_many_lines_bring() -> None:
@@ -127,7 +128,7 @@ def test_samples_that_wait_for_others() -> None:
     ):
         check("\n".join([*text, *["prose of no kind"] * 22]), 4)
     with in_runs(2), hyve.Datastore.from_text("\n".join([*unsure, sure, *["prose of no kind"] * 22, *unsure])) as store:
-        assert store.fetch("SELECT name, count(*) FROM metric_points GROUP BY 1 ORDER BY 1") == [
+        assert fetched(store, "SELECT name, count(*) FROM metric_points GROUP BY 1 ORDER BY 1") == [
             ("http_requests_total", 1),
             ("queue_length", 9),
         ]
