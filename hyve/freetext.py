@@ -17,7 +17,7 @@ from hyve import strictjson
 
 _LINES = 1 << 16
 """Characters of text that are cut into lines at once."""
-_MOST = 1 << 12
+_MOST = 1 << 10
 """Lines of a run at most: objects of short ones take many times their text."""
 
 
