@@ -80,7 +80,7 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     documents.clear()
     relations, flags = _by_columns(grouped) or _relations(grouped)
     roots = _shred(grouped, {root.name.lower() for root in relations})
-    if any(document.reads_ahead() for document in grouped):
+    if any(document.long_text() for document in grouped):
         pa.default_memory_pool().release_unused()
         trim()  # what the objects of the runs took, before the database takes as much
     return relations, roots, flags
@@ -320,7 +320,11 @@ class _Grouped:
 
     def reads_ahead(self) -> bool:
         """Whether some of it is so long that it is read in runs."""
-        return any(group.ahead for group in self.groups) or any(isinstance(rows, FreeText) for _, rows in self.texts)
+        return self.long_text() or any(group.ahead for group in self.groups)
+
+    def long_text(self) -> bool:
+        """Whether some of its free text is."""
+        return any(isinstance(rows, FreeText) for _, rows in self.texts)
 
     def lines(self) -> Iterator[Sequence[str]]:
         """The lines of free text, in runs."""
