@@ -102,3 +102,15 @@ def outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, 
         at = max(at, end)
     if pieces:
         yield line()
+
+
+def thinned(texts: Iterable[str], few: int) -> list[str]:
+    """All of some texts if they are less than twice `few`; else at least `few` of them, at equal distances."""
+    some: list[str] = []
+    step = 1
+    for number, text in enumerate(texts):
+        if number % step == 0:
+            some.append(text)
+            if len(some) == 2 * few:
+                some, step = some[::2], step * 2
+    return some

@@ -27,6 +27,7 @@ from typing import Any
 
 from hyve.collector import collector_paused
 from hyve.formats.exposition import unescaped
+from hyve.freetext import thinned
 from hyve.recovery import ANSI, ESCAPED_START, read_escaped
 
 _LOOKED, _SAMPLE = 256, 120
@@ -173,7 +174,7 @@ class Reader:
     `texts` that may be all of them: some of these are looked at."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        looked = [text for text in map(_plain, thinned(texts)) if text.strip()]
+        looked = [text for text in map(_plain, thinned(texts, _LOOKED)) if text.strip()]
         self._exposition = bool(looked) and _is_exposition(_sampled(looked))
         self._kinds: list[list[_Kind]] = []
         self._shared: set[str] = set()
@@ -272,18 +273,6 @@ class Reader:
         for item in found:
             self._keys.update(item.keys())
         return found
-
-
-def thinned(texts: Iterable[str]) -> list[str]:
-    """All of some texts if they are few; else so many at equal distances."""
-    some: list[str] = []
-    step = 1
-    for number, text in enumerate(texts):
-        if number % step == 0:
-            some.append(text)
-            if len(some) == 2 * _LOOKED:
-                some, step = some[::2], step * 2
-    return some
 
 
 def _plain(text: str) -> str:
