@@ -25,6 +25,7 @@ from hyve import heads, strictjson, tables
 from hyve.collector import collector_paused
 from hyve.encodings import decode
 from hyve.flawed import Unread
+from hyve.freetext import FreeText, outside
 from hyve.lenient import read_lenient
 from hyve.rawdecode import raw_decode
 from hyve.recovery import (
@@ -74,6 +75,12 @@ class Part:
         value = vars(self)["value"]
         return value if type(value) in (Ahead, Lines, Delimited) else None
 
+    @property
+    def free_text(self) -> FreeText | None:
+        """The lines of a long text, which are not held as values."""
+        value = vars(self)["value"]
+        return value if type(value) is FreeText else None
+
 
 class _Value:
     """The value of a part. Those of very long lists and texts are read from the text each time they are asked for.
@@ -85,7 +92,7 @@ class _Value:
         if part is None:
             return self
         value = vars(part)["value"]
-        if type(value) in (Ahead, Delimited):
+        if type(value) in (Ahead, Delimited, FreeText):
             return value.value()
         return value.value(*part.span) if type(value) is Lines else value
 
@@ -160,13 +167,15 @@ def parse(source: str | bytes, name: str = "") -> Document:
             flags += [flag for met in whole.lines.met.values() for flag in met]
             return Document(text, whole, (), tuple(dict.fromkeys(flags)), name)
         parts = whole or _found(text, flags)
-        pieces, rest = _outside(text, parts)
+        spans = list(_read_spans(parts))
+        rest = list(islice(outside(text, spans), _PROSE_LINES + 1))
         if len(rest) > _PROSE_LINES or sum(len(line) for _, line, _ in rest) > _PROSE_CHARS:
-            rows = [{"line": number, "text": line} for number, line, _ in rest]
-            parts.append(Part(rows, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
+            free = FreeText(text, spans)
+            value = free if len(text) >= strictjson.LONG else free.value()
+            parts.append(Part(value, (0, len(text)), "lines", ("ansi",) if "\x1b[" in text else ()))
         else:
-            lines = tuple((number, line) for number, line, outside in rest if not all(map(_FENCE.match, outside)))
-            prose = "\n".join(piece for piece in pieces if not _FENCE.match(piece))
+            lines = tuple((number, line) for number, line, pieces in rest if not all(map(_FENCE.match, pieces)))
+            prose = "\n".join(piece for *_, pieces in rest for piece in pieces if not _FENCE.match(piece))
             flags.extend(["ansi"] if any("\x1b[" in line for _, line in lines) else [])
         if sum(part.syntax == "json" for part in parts) > 1:
             flags.append("concatenated")
@@ -483,43 +492,6 @@ def _with_tables(text: str, parts: list[Part]) -> list[Part]:
 def _within(outer: list[Part], place: int, part: Part) -> bool:
     """Whether `part` begins before the end of the one at `place` of `outer`, the last that begins before it."""
     return place >= 0 and outer[place].span[1] > part.span[0]
-
-
-def _outside(text: str, parts: list[Part]) -> tuple[list[str], list[tuple[int, str, list[str]]]]:
-    """The non-blank pieces of lines that no part covers, and the lines that they are pieces of: their numbers from 1,
-    their text, their pieces.
-
-    A line on which a part of several lines begins or ends, or one of which something could not be read, is only the
-    pieces of it that stand outside.
-    """
-    newline = "\r" if "\r" in text and "\n" not in text else "\n"
-    pieces: list[str] = []
-    lines: dict[int, list[str]] = {}  # thousands of parts may stand on one
-    parts_of_lines = False
-    broken: set[int] = set()
-    number, at = 1, 0
-    for start, end, flawed in [*_read_spans(parts), (len(text), len(text), False)]:
-        gap = text[at:start]
-        if gap and not gap.isspace():
-            for n, piece in enumerate(gap.split(newline), number):
-                if not piece or piece.isspace():
-                    continue
-                piece = piece.rstrip("\r")
-                pieces.append(piece)
-                lines.setdefault(n, []).append(piece)
-        number += text.count(newline, at, start)
-        over = text.count(newline, start, end)
-        if over or flawed:
-            broken.update((number, number + over))
-        elif start < end:
-            parts_of_lines = True
-        number += over
-        at = end
-    if not lines or not parts_of_lines:
-        return pieces, [(n, "".join(line), line) for n, line in lines.items()]
-    whole = text.split(newline)
-    texts = {n: "".join(line) if n in broken else whole[n - 1].rstrip("\r") for n, line in lines.items()}
-    return pieces, [(n, texts[n], line) for n, line in lines.items()]
 
 
 def _read_spans(parts: list[Part]) -> Iterator[tuple[int, int, bool]]:

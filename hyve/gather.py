@@ -14,14 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from hyve import formats, lines
+from hyve import formats
 from hyve.collector import collector_paused
 from hyve.document import Document
 from hyve.formats.by_runs import Inseparable, find_runs
+from hyve.freetext import FreeText
+from hyve.limits import trim
+from hyve.lines import Reader, fields
 from hyve.logtable import log_table
 from hyve.metrictable import metric_table
 from hyve.naming import free_name, identifier
@@ -75,7 +79,11 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     grouped = _grouped(documents)
     documents.clear()
     relations, flags = _by_columns(grouped) or _relations(grouped)
-    return relations, _shred(grouped, {root.name.lower() for root in relations}), flags
+    roots = _shred(grouped, {root.name.lower() for root in relations})
+    if any(document.long_text() for document in grouped):
+        pa.default_memory_pool().release_unused()
+        trim()  # what the objects of the runs took, before the database takes as much
+    return relations, roots, flags
 
 
 def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, ...]] | None:
@@ -84,7 +92,7 @@ def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, .
     if that held some."""
     ways = [(group, way) for document in documents for group in document.groups if (way := group.by_columns())]
     counts = Counter(name for _, (name, _) in ways)
-    others = sum(len(rows) for document in documents for _, rows in document.texts)
+    others = sum(document.count() for document in documents) if ways else 0
     if not ways or others * _FEW > sum(len(group.rows) for group, _ in ways):
         return None
     made, taken = [], []
@@ -103,16 +111,16 @@ def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, .
 def _relations(documents: Sequence[_Grouped], without: Sequence[_Group] = ()) -> tuple[list[Root], tuple[str, ...]]:
     """The telemetry that parts (but for those of some groups) and lines of text hold, as roots, and the flags of what
     was done to read it."""
-    relations = _Relations(any(group.ahead for document in documents for group in document.groups))
+    relations = _Relations(any(document.reads_ahead() for document in documents))
     while True:
         try:
             for document in documents:
                 for group in document.groups:
                     if not any(group is one for one in without):
                         group.source = relations.take(group.found()) > 0
-                texts = [row["text"] for _, rows in document.texts for row in rows]
-                if texts:
-                    document.source = relations.take(iter([formats.find((), texts)])) >= _MOST * len(texts)
+                if document.texts:
+                    taken = relations.take(formats.find_lines(document.lines))
+                    document.source = taken > 0 and taken >= _MOST * document.count()
             roots = relations.roots()
         except Inseparable:
             relations = _Relations(relations.several)
@@ -300,7 +308,7 @@ class _Group:
 
 @dataclass
 class _Grouped:
-    """A document's parts by the root tables that they go to; `texts` are its lines of free text: (part, rows).
+    """A document's parts by the root tables that they go to; `texts` are its lines of free text: (part, lines).
 
     `source`: telemetry relations say what most of the lines say.
     """
@@ -308,7 +316,24 @@ class _Grouped:
     name: str
     source: bool = False
     groups: list[_Group] = field(default_factory=list)
-    texts: list[tuple[int | None, list[dict[str, Any]]]] = field(default_factory=list)
+    texts: list[tuple[int | None, FreeText | list[dict[str, Any]]]] = field(default_factory=list)
+
+    def reads_ahead(self) -> bool:
+        """Whether some of it is so long that it is read in runs."""
+        return self.long_text() or any(group.ahead for group in self.groups)
+
+    def long_text(self) -> bool:
+        """Whether some of its free text is."""
+        return any(isinstance(rows, FreeText) for _, rows in self.texts)
+
+    def lines(self) -> Iterator[Sequence[str]]:
+        """The lines of free text, in runs."""
+        for _, rows in self.texts:
+            yield from rows.texts() if isinstance(rows, FreeText) else ([row["text"] for row in rows],)
+
+    def count(self) -> int:
+        """How many lines of free text there are."""
+        return sum(len(rows) for _, rows in self.texts)
 
 
 def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
@@ -325,7 +350,7 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
         line, at = 1, 0
         for part in document.parts if ahead is None else ():
             if part.syntax == LINES:
-                found.texts.append((number, part.value))
+                found.texts.append((number, part.free_text or part.value))
             else:
                 if around:
                     line += document.text.count("\n", at, part.span[0])
@@ -353,9 +378,10 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
 
     for document in documents:
         for number, rows in document.texts:
-            layout: list[Place] = [(number, 0, len(rows))] if number is not None else []
             name = f"{document.name}_{LINES}" if document.name else LINES
-            add(_shred_text(rows, derived=number is None), name, layout=layout, free_text=True, source=document.source)
+            data = _shred_runs(rows) if isinstance(rows, FreeText) else _shred_text(rows, derived=number is None)
+            layout: list[Place] = [(number, 0, data.rows)] if number is not None else []
+            add(data, name, layout=layout, free_text=True, source=document.source)
         for group in document.groups:
             add(group.table(), document.name or ROOT, layout=group.layout, lines=group.lines, source=group.source)
     return roots
@@ -379,5 +405,26 @@ def _group(groups: list[_Group], value: Any) -> tuple[set[Any], _Group]:
 
 def _shred_text(rows: list[dict[str, Any]], derived: bool = False) -> TableData:
     """Lines of free text, and beside them what they were found to hold."""
-    found = lines.fields([row["text"] for row in rows])
+    found = fields([row["text"] for row in rows])
     return shred(rows, expand=False, derived=derived, fields=None if found is None else ("text", found))
+
+
+def _shred_runs(text: FreeText) -> TableData:
+    """The same of very many lines, run by run."""
+    reader: Reader | None = Reader(chain.from_iterable(text.texts()))
+    runs = Runs(expand=False, chunked=True)
+    try:
+        while True:
+            for rows in text.runs():
+                found = reader and reader.read([row["text"] for row in rows])
+                runs.add(rows, fields=("text", found) if found else None)
+                del rows, found  # the next ones are made now
+            again = reader is not None and reader.again()
+            if reader is not None and not (again or reader.carries or reader.idle):
+                reader, again = None, True
+            if again:
+                runs = Runs(expand=False, chunked=True)
+            elif (data := runs.table()) is not None:
+                return data
+    except Unsettled:
+        return _shred_text(text.value())

@@ -3,8 +3,8 @@
 Rules:
 - The text of a line is the data; what is found here stands beside it. So a field may leave out (a "-" that means none,
   the punctuation) but never invents: its text stands in the line, escapes inside quotes undone.
-- What kind of lines these are is decided once, from a sample. Then a line is matched against the few kinds that were
-  seen, the most specific first, and never against the whole table.
+- What kind of lines these are is decided once, from a sample of them. Then a line is matched against the few kinds that
+  were seen, the most specific first, and never against the whole table.
 - Pairs count where they can't be code, a URL's query or a query's selector: two or more behind a log head or in a line
   of nothing but pairs, or a key that most lines share.
 - Each pattern is linear in its line: repeats are possessive or end at a character that they can't contain.
@@ -21,15 +21,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hyve.collector import collector_paused
 from hyve.formats.exposition import unescaped
+from hyve.freetext import thinned
 from hyve.recovery import ANSI, ESCAPED_START, read_escaped
 
-_SAMPLE = 120
+_LOOKED, _SAMPLE = 256, 120
+"""Lines that tell what kind of lines all are: those that are looked at (up to twice as many), and those of them on
+which everything is tried."""
+_WRAPPED = 3
+"""Heads that a line may have, one around the other."""
 _MAX_KEYS = 256
 """Keys of pairs that are kept, the most frequent ones: a text of a thousand keys is no table."""
 _TAKEN = {"line": "line_value", "text": "text_value"}
@@ -152,55 +157,142 @@ _REQUEST = re.compile(
 )
 
 
-@collector_paused()
 def fields(texts: Sequence[str]) -> list[dict[str, Any] | None] | None:
     """What each of the lines carries, None for a line that carries nothing; None where next to no line carries any.
 
     Values are texts, but for `labels` (an object of texts) and `json` (the document).
     """
-    plain = [ANSI.sub("", text) if "\x1b" in text else text for text in texts]
-    sample = _sampled([text for text in plain if text.strip()])
-    if not sample:
-        return None
-    found = [_exposition(text) for text in plain] if _is_exposition(sample) else _log(plain, sample)
-    carrying = sum(item is not None for item in found)
-    if carrying < min(2, len(texts)) or carrying * 50 < len(texts):
-        return None
-    return found
+    reader = Reader(texts)
+    while True:
+        found = reader.read(texts)
+        if not reader.again():
+            return found if reader.carries else None
+
+
+class Reader:
+    """Reads the lines of one text, which may come in several runs. What kind of lines they are is told beforehand, by
+    `texts` that may be all of them: some of these are looked at."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        looked = [text for text in map(_plain, thinned(texts, _LOOKED)) if text.strip()]
+        self._exposition = bool(looked) and _is_exposition(_sampled(looked))
+        self._kinds: list[list[_Kind]] = []
+        self._shared: set[str] = set()
+        self._several = False
+        self._names: set[str] = set()
+        self._kept: set[str] | None = None
+        self._requests = any("HTTP/" in text for text in _sampled(looked))
+        self._begin()
+        if looked and not self._exposition:
+            with collector_paused():
+                self._learn(looked)
+
+    def _begin(self) -> None:
+        self._lines = self._carrying = 0
+        self._keys: Counter[str] = Counter()
+
+    def _learn(self, looked: list[str]) -> None:
+        sample = _sampled(looked)
+        while len(self._kinds) < _WRAPPED and (kinds := _seen(sample)):
+            self._kinds.append(kinds)
+            sample = _sampled(_heads(looked, self._kinds)[2])
+        found, rest, _ = _heads(looked, self._kinds)
+        self._shared, self._several = _shared(rest)
+        self._names = _labels(rest, found, self._pairs_of(rest, found))
+        self._begin()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no line that was read carries anything."""
+        return not self._carrying
+
+    @property
+    def carries(self) -> bool:
+        """Whether some of the lines that were read carry anything, and not next to none."""
+        return self._carrying >= min(2, self._lines) and 0 < self._lines <= self._carrying * 50
+
+    def again(self) -> bool:
+        """Whether all lines have to be read once more, from the first one on: they have too many keys."""
+        if self._kept is not None or len(self._keys) <= _MAX_KEYS:
+            return False
+        self._kept = {key for key, _ in self._keys.most_common(_MAX_KEYS)}
+        self._begin()
+        return True
+
+    @collector_paused()
+    def read(self, texts: Sequence[str]) -> list[dict[str, Any] | None]:
+        """What each of some lines carries."""
+        plain = [_plain(text) for text in texts]
+        found = [_exposition(text) for text in plain] if self._exposition else self._log(plain)
+        self._lines += len(found)
+        self._carrying += sum(item is not None for item in found)
+        return found
+
+    def _log(self, texts: list[str]) -> list[dict[str, Any] | None]:
+        found, rest, _ = _heads(texts, self._kinds)
+        pairs = self._pairs_of(rest, found)
+        labelled = _labelled_of(rest, found, pairs, self._names)
+        escaped = any('\\"' in text for text in texts)
+        for item, text, *others in zip(found, rest, pairs, labelled, strict=True):
+            for other in others:
+                for key, value in other.items():
+                    item.setdefault(key, value)  # what a head says comes before what the line says of itself
+            if self._requests and "HTTP/" in text and "method" not in item and (match := _REQUEST.search(text)):
+                for key, value in match.groupdict().items():
+                    if value is not None:
+                        item.setdefault(key, value)
+            if escaped and '\\"' in text and (document := _document(text)) is not None:
+                item.setdefault("json", document)
+        return [item or None for item in found]
+
+    def _pairs_of(self, texts: list[str], heads: list[dict[str, Any]]) -> list[dict[str, str]]:
+        """The key=value pairs of each line. Where pairs end a line with a head, its `msg` is cut to what stands
+        before."""
+        found: list[dict[str, str]] = []
+        for text, head in zip(texts, heads, strict=True):
+            pairs = list(_pairs(text)) if "=" in text else []
+            if not pairs or not (head or _outside_code(text[: pairs[0][2]])):
+                found.append({})
+                continue
+            if len(pairs) < 2 or not (head or self._several or _nothing_else(text, pairs)):
+                pairs = [pair for pair in pairs if pair[0] in self._shared]
+            elif (verb := _SQL_VERB.search(text)) and _SQL_REST.search(text, verb.end()):
+                pairs = [pair for pair in pairs if pair[2] < verb.start()]
+            own: dict[str, str] = {}
+            for key, value, *_ in pairs:
+                own.setdefault(_TAKEN.get(key, key), value)
+            found.append(own)
+            if pairs and "msg" in head:
+                before = text[: pairs[0][2]]
+                if not before.endswith(("(", "[")) and _nothing_else(text[len(before) :], pairs, len(before)):
+                    head["msg"] = before.strip()
+                    if not head["msg"]:
+                        del head["msg"]
+        if (kept := self._kept) is not None:
+            return [{key: value for key, value in item.items() if key in kept} for item in found]
+        for item in found:
+            self._keys.update(item.keys())
+        return found
+
+
+def _plain(text: str) -> str:
+    return ANSI.sub("", text) if "\x1b" in text else text
 
 
 def _sampled(texts: list[str]) -> list[str]:
     return texts[:: max(1, len(texts) // _SAMPLE)]
 
 
-def _log(texts: list[str], sample: list[str]) -> list[dict[str, Any] | None]:
-    found, rest = _heads(texts, sample)
-    pairs = _pairs_of(rest, found)
-    labelled = _labelled_of(rest, found, pairs)
-    requests = any("HTTP/" in text for text in sample)
-    escaped = any('\\"' in text for text in texts)
-    for item, text, *others in zip(found, rest, pairs, labelled, strict=True):
-        for other in others:
-            for key, value in other.items():
-                item.setdefault(key, value)  # what a head says comes before what the line says of itself
-        if requests and "HTTP/" in text and "method" not in item and (match := _REQUEST.search(text)):
-            for key, value in match.groupdict().items():
-                if value is not None:
-                    item.setdefault(key, value)
-        if escaped and '\\"' in text and (document := _document(text)) is not None:
-            item.setdefault("json", document)
-    return [item or None for item in found]
+def _heads(texts: list[str], levels: list[list[_Kind]]) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+    """(the fields of each line's head, what remains behind it, of that what may have a further head).
 
-
-def _heads(texts: list[str], sample: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """(the fields of each line's head, what remains behind it); a head that wraps a line is followed by that line's."""
+    A head that wraps a line is followed by that line's: `levels` are the kinds of the first heads, of the second ones.
+    """
     found: list[dict[str, Any]] = [{} for _ in texts]
     rest = list(texts)
-    todo = list(range(len(texts)))
-    for _ in range(3):
-        kinds = _seen(sample)
-        if not kinds:
-            break
+    todo: Sequence[int] = range(len(texts))
+    bodies: list[str] = []
+    for kinds in levels:
         again, bodies = [], []
         for i in todo:
             text = rest[i]
@@ -219,10 +311,8 @@ def _heads(texts: list[str], sample: list[str]) -> tuple[list[dict[str, Any]], l
                         again.append(i)
                         bodies.append(body)
                     break
-        if not again:
-            break
-        todo, sample = again, _sampled(bodies)
-    return found, rest
+        todo = again
+    return found, rest, bodies
 
 
 def _seen(sample: list[str]) -> list[_Kind]:
@@ -235,6 +325,19 @@ def _seen(sample: list[str]) -> list[_Kind]:
                 break
     least = max(min(2, len(sample)), len(sample) // 50)
     return [kind for i, kind in enumerate(_KINDS) if counts[i] >= least]
+
+
+def _shared(texts: list[str]) -> tuple[set[str], bool]:
+    """(the keys of pairs that at least half of the lines have, whether half of them have several pairs)."""
+    candidates = [text for text in texts if "=" in text]
+    if not candidates:
+        return set(), False
+    looked = [[key for key, *_ in _pairs(text)] for text in _sampled(candidates)]
+    total = sum(bool(text.strip()) for text in texts)
+    share = len(candidates) / total
+    counts = Counter(key for keys in looked for key in set(keys))
+    shared = {key for key, count in counts.items() if count * share >= len(looked) / 2 and count >= 2}
+    return shared, total >= 5 and sum(len(keys) >= 2 for keys in looked) * share >= len(looked) / 2
 
 
 # What is no pair is matched first and passed over: quoted text, {...} (JSON, a selector's labels), a tag of markup.
@@ -251,43 +354,6 @@ _SQL_REST = re.compile(r"\b(?i:from|set|into|where)\b")
 _FORM = re.compile(r"&[\w.-]+=")
 """The body of a form: its first key is no key of the line."""
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
-
-
-def _pairs_of(texts: list[str], heads: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """The key=value pairs of each line. Where pairs end a line with a head, its `msg` is cut to what stands before."""
-    found: list[dict[str, str]] = [{} for _ in texts]
-    candidates = [i for i, text in enumerate(texts) if "=" in text]
-    if not candidates:
-        return found
-    sample = candidates[:: max(1, len(candidates) // _SAMPLE)]
-    looked = {i: list(_pairs(texts[i])) for i in sample}
-    total = len([text for text in texts if text.strip()])
-    share = len(candidates) / total
-    counts = Counter(key for pairs in looked.values() for key in {key for key, *_ in pairs})
-    shared = {key for key, count in counts.items() if count * share >= len(sample) / 2 and count >= 2}
-    several = total >= 5 and sum(len(pairs) >= 2 for pairs in looked.values()) * share >= len(sample) / 2
-    for i in candidates:
-        text = texts[i]
-        pairs = looked[i] if i in looked else list(_pairs(text))
-        if not pairs or not (heads[i] or _outside_code(text[: pairs[0][2]])):
-            continue
-        if len(pairs) < 2 or not (heads[i] or several or _nothing_else(text, pairs)):
-            pairs = [pair for pair in pairs if pair[0] in shared]
-        elif (verb := _SQL_VERB.search(text)) and _SQL_REST.search(text, verb.end()):
-            pairs = [pair for pair in pairs if pair[2] < verb.start()]
-        for key, value, *_ in pairs:
-            found[i].setdefault(_TAKEN.get(key, key), value)
-        if pairs and "msg" in heads[i]:
-            before = text[: pairs[0][2]]
-            if not before.endswith(("(", "[")) and _nothing_else(text[len(before) :], pairs, len(before)):
-                heads[i]["msg"] = before.strip()
-                if not heads[i]["msg"]:
-                    del heads[i]["msg"]
-    every = Counter(key for item in found for key in item)
-    if len(every) > _MAX_KEYS:
-        kept = {key for key, _ in every.most_common(_MAX_KEYS)}
-        found = [{key: value for key, value in item.items() if key in kept} for item in found]
-    return found
 
 
 def _outside_code(before: str) -> bool:
@@ -345,21 +411,31 @@ _LABELLED = re.compile(
 )
 
 
-def _labelled_of(texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, str]]) -> list[dict[str, str]]:
-    """`Name: value` pieces between dashes or commas, behind heads; half of the lines hold two of a set of names."""
-    found: list[dict[str, str]] = [{} for _ in texts]
-    candidates = [i for i, text in enumerate(texts) if ": " in text and heads[i] and not pairs[i]]
-    sample = candidates[:: max(1, len(candidates) // _SAMPLE)]
-    looked = [{match["key"] for match in _LABELLED.finditer(texts[i])} for i in sample]
+def _labels(texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, str]]) -> set[str]:
+    """The names of `Name: value` pieces between dashes or commas, behind heads; half of the lines hold two of them."""
+    candidates = [
+        text for text, head, own in zip(texts, heads, pairs, strict=True) if ": " in text and head and not own
+    ]
+    looked = [{match["key"] for match in _LABELLED.finditer(text)} for text in _sampled(candidates)]
     counts = Counter(key for keys in looked if len(keys) > 1 for key in keys)
-    names = {key for key, count in counts.items() if count >= max(3, len(sample) // 50)}
-    if not names or 2 * sum(len(keys & names) > 1 for keys in looked) < len(sample):
+    names = {key for key, count in counts.items() if count >= max(3, len(looked) // 50)}
+    return names if 2 * sum(len(keys & names) > 1 for keys in looked) >= len(looked) else set()
+
+
+def _labelled_of(
+    texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, str]], names: set[str]
+) -> list[dict[str, str]]:
+    """The pieces of each line that have these names, where it has several such pieces."""
+    found: list[dict[str, str]] = [{} for _ in texts]
+    if not names:
         return found
-    for i in candidates:
-        pieces = [(match["key"], match["value"]) for match in _LABELLED.finditer(texts[i])]
+    for own, text, head, others in zip(found, texts, heads, pairs, strict=True):
+        if ": " not in text or not head or others:
+            continue
+        pieces = [(match["key"], match["value"]) for match in _LABELLED.finditer(text)]
         for key, value in pieces if len(pieces) > 1 else ():
             if key in names:
-                found[i].setdefault(_TAKEN.get(key, key), value[1:-1] if value[0] == '"' else value.strip())
+                own.setdefault(_TAKEN.get(key, key), value[1:-1] if value[0] == '"' else value.strip())
     return found
 
 

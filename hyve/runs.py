@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from hyve.arrays import row_numbers
 from hyve.choices import MAX_COLUMNS
 from hyve.longlists import Keys
-from hyve.shape import LIST, ColumnData, Numbers, Path, Shredder, Signature, TableData, Unsettled
+from hyve.shape import LIST, ColumnData, Fields, Numbers, Path, Shredder, Signature, TableData, Unsettled
 
 _READINGS = 3
 _DIGIT = re.compile(r"\d")
@@ -34,10 +34,10 @@ _CODES = [(pa.dictionary(pa.int8(), pa.string()), 1 << 7), (pa.dictionary(pa.int
 
 
 class Runs:
-    """The runs of one list, in their order. `expand`, `derived`: as in `shred`."""
+    """The runs of one list, in their order. `expand`, `derived`: as in `shred`; `chunked`: columns stay in chunks."""
 
-    def __init__(self, *, expand: bool = True, derived: bool = False) -> None:
-        self.expand, self.derived = expand, derived
+    def __init__(self, *, expand: bool = True, derived: bool = False, chunked: bool = False) -> None:
+        self.expand, self.derived, self.chunked = expand, derived, chunked or derived
         self.forced: dict[tuple[Path, Path], dict[str, Any]] = {}
         self.readings = 0
         self._begin()
@@ -50,8 +50,9 @@ class Runs:
         self.rows = 0
         self.varied: set[tuple[Path, Path]] = set()
 
-    def add(self, run: list[Any], whole: Any = None, keys: Keys = ()) -> None:
-        """Takes in one run. What stands around it, `whole`, holds it under `keys`; only that of the first counts."""
+    def add(self, run: list[Any], whole: Any = None, keys: Keys = (), fields: Fields | None = None) -> None:
+        """Takes in one run. What stands around it, `whole`, holds it under `keys`; only that of the first counts.
+        `fields`: as in `shred`, of this run."""
         if keys and not self.tables:
             table = self._rooted(whole, keys)
         else:
@@ -61,6 +62,9 @@ class Runs:
             if self.path:
                 table.parents, table.series = np.zeros(table.rows, np.int64), np.zeros(table.rows, np.int64)
         self.rows += table.rows
+        if fields is not None:
+            self.shredder.fields(table, fields)
+            self.shredder.expand = self.expand
         self._pack(table)
         self.tables.append(table)
 
@@ -82,15 +86,15 @@ class Runs:
         return table
 
     def _pack(self, root: TableData) -> None:
-        """Holds a run in less: numbers of rows in half, and the texts of relations as codes, but for columns that had
-        hardly a text twice in this run or one before."""
+        """Holds a run in less: numbers of rows in half, and the texts of relations and of fields of lines as codes, but
+        for columns that had hardly a text twice in this run or one before."""
         for table in root.walk():
             for name in _NUMBERS:
                 setattr(table, name, _moved([getattr(table, name)], [0]))
-            if not self.derived:
-                continue
             for path, column in table.columns.items():
                 place = table.path, path
+                if not column.derived or not self.chunked:
+                    continue
                 if column.array is not None and pa.types.is_string(column.array.type) and place not in self.varied:
                     coded = _coded(column.array)
                     column.array = column.array if coded is None else coded
@@ -107,7 +111,7 @@ class Runs:
                 self.forced.setdefault(place, {}).update(choices)
             self._begin()
             return None
-        joined = _joined(self.tables, [0] * len(self.tables), self.derived)
+        joined = _joined(self.tables, [0] * len(self.tables), self.chunked)
         self.tables = []
         root = self.root or joined
         if self.root is not None:

@@ -51,6 +51,9 @@ Path = tuple[Any, ...]
 a fixed-length list, LIST, MAP, PAIRS and `(PARALLEL, first key)` a child table, EXPANDED, FIELDS, NUMBER, TIME and
 TEXT a column beside another one."""
 
+Fields = tuple[Any, Sequence[dict[str, Any] | None]]
+"""A key, and what the text there was found to hold in each row (None: nothing)."""
+
 INDEX, PARALLEL = "[]", "parallel"
 EXPANDED, FIELDS = ("expanded",), ("fields",)
 NUMBER, TIME = ("number",), ("time",)
@@ -122,20 +125,17 @@ def shred(
     *,
     expand: bool = True,
     derived: bool = False,
-    fields: tuple[Any, Sequence[dict[str, Any] | None]] | None = None,
+    fields: Fields | None = None,
 ) -> TableData:
     """The table whose rows are `values`, with its child tables.
 
-    `expand`: what text columns hold (JSON, literals, numbers, times) stands beside them. `fields` are what the text at
-    a key of each row (or of none: None) was found to hold, and become derived columns.
+    `expand`: what text columns hold (JSON, literals, numbers, times) stands beside them. `fields` become derived
+    columns.
     """
     shredder = Shredder(expand)
     table = shredder.table((), list(values), derived)
     if fields is not None:
-        key, found = fields
-        rows = [row for row, value in enumerate(found) if value is not None]
-        shredder.expand = True
-        shredder.node(table, (key, FIELDS), rows, [found[row] for row in rows], True)
+        shredder.fields(table, fields)
     shredder.finish(table)
     return table
 
@@ -169,6 +169,14 @@ class Shredder:
         table.signatures = self.node(table, (), range(len(values)), values, derived)
         return table
 
+    def fields(self, table: TableData, fields: Fields) -> None:
+        """Puts beside the texts of a table what they were found to hold; from then on texts are expanded."""
+        key, found = fields
+        rows = [row for row, value in enumerate(found) if value is not None]
+        self.expand = True
+        if rows:
+            self.node(table, (key, FIELDS), rows, [found[row] for row in rows], True)
+
     def finish(self, root: TableData) -> None:
         """Puts typed columns beside text, and columns and tables in the order in which the source has them first."""
         for table in root.walk():
@@ -179,8 +187,10 @@ class Shredder:
                 sample = [text for text in told.slice(0, 64).to_pylist() if text][:50]
                 if len(sample) < 50 < len(told):
                     sample = [text for text in told.slice(0, 2000).to_pylist() if text][:50]
+                coded = pa.types.is_dictionary(column.array.type)
+                array: Any = column.array.cast(pa.string()) if coded else column.array
                 for step, typed in ((NUMBER, numbers), (TIME, times)):
-                    read = typed(column.array, sample)
+                    read = typed(array, sample)
                     if read is not None:
                         table.columns[*path, step] = ColumnData(read, True)
             place = self.place(table)

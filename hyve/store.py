@@ -47,7 +47,7 @@ from hyve.templates import HIDDEN, MASK, masked_texts, template_of
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
 
-_COMPRESSED, _SOME, _ROW_GROUP = 12 << 20, 4 << 20, 122_880
+_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 4 << 20, 122_880, 2_048
 """Bytes of tables that are worth the time it takes to compress them, in large stores and in small ones, and the rows
 that DuckDB compresses and reads together. A store of fewer bytes than the first waits as Arrow."""
 
@@ -401,7 +401,10 @@ class Datastore:
         rows = max(1, source.num_rows)
         stored = (source.column(column) for column in source.column_names if column not in texts)
         width = max(1, _size(stored) / rows + 2 * len(texts))
-        step = max(1, int(self._most / width / _ROW_GROUP)) * _ROW_GROUP
+        least = _ROW_GROUP
+        if selected != "*" and rows <= _ROW_GROUP:  # what is made of texts takes as much again: in halves
+            least = (rows // 2 // _VECTOR + 1) * _VECTOR
+        step = max(1, int(self._most / width / least)) * least
         slices = [source.slice(start, step) for start in range(0, rows, step)]
         del source
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):

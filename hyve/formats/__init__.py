@@ -19,6 +19,7 @@ from hyve.formats.scalars import NUMBER_KEYS, TIME_KEYS, Relations, Row
 from hyve.formats.telemetry import (
     RECOGNISERS,
     find,
+    find_lines,
     normalised,
     only_logs,
     relations,
@@ -37,6 +38,7 @@ __all__ = [
     "Relations",
     "Row",
     "find",
+    "find_lines",
     "normalised",
     "only_logs",
     "relations",

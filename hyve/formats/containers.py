@@ -14,8 +14,9 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from hyve.formats import logs
@@ -70,17 +71,18 @@ STREAM = Stream(
 )
 
 
-def read_lines(texts: Sequence[str]) -> Found:
+def read_lines(runs: Callable[[], Iterator[Sequence[str]]]) -> Iterator[Found]:
     """The relations of those lines of free text that a container runtime wrote: time, stream, tag, text."""
-    if not any(" stdout " in text or " stderr " in text for text in texts[:_LOOKED_AT]):
-        return Found({})
+    looked_at = islice(chain.from_iterable(runs()), _LOOKED_AT)
+    if not any(" stdout " in text or " stderr " in text for text in looked_at):
+        return
     records: list[dict[str, Any]] = []
-    for text in texts:
+    for text in chain.from_iterable(runs()):
         match = _CRI.match(text)
         if match is not None:
             time, stream, tag, log = match.groups()
             records.append({"time": time, "stream": stream, "logtag": tag, "log": (log or "").removesuffix("\r")})
-    return _found(_joined(records))
+    yield _found(_joined(records))
 
 
 _LOOKED_AT = 1_000

@@ -11,8 +11,9 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from hyve.formats.prometheus import COUNTERS
 from hyve.formats.prometheus import row as metric_row
@@ -56,38 +57,68 @@ class _Families:
         return None
 
 
-def read_lines(texts: Sequence[str]) -> Found:
-    """The relations of those lines that are samples. Lines of anything else are passed over."""
-    if not any(text.startswith("# TYPE ") or ("{" in text and _LABELLED.search(text)) for text in texts[:_LOOKED_AT]):
-        return Found({})
-    families = _Families()
-    rows: list[Row] = []
-    run: list[tuple[Row, bool]] = []
-    for text in texts:
-        if text[:1] == "#":
-            comment = _COMMENT.match(text)
-            if comment is not None:
-                what, name, said = comment.groups()
-                kind = families.types.setdefault(name, "")
-                if what == "TYPE" and not kind:
-                    families.types[name] = said.strip().lower()
-                elif what == "UNIT":
-                    families.units[name] = said.strip()
-        else:
-            sample = _sample(text, families)
+def read_lines(runs: Callable[[], Iterator[Sequence[str]]]) -> Iterator[Found]:
+    """The relations of those lines of a text that are samples, run by run. Lines of anything else are passed over."""
+    if not any(map(_may_be_one, islice(chain.from_iterable(runs()), _LOOKED_AT))):
+        return
+    reader = _Reader()
+    for texts in runs():
+        rows = reader.read(texts)
+        if rows:
+            yield Found({"metric_points": rows})
+        del texts, rows  # the next ones are made now
+    if rest := reader.believed():
+        yield Found({"metric_points": rest})
+
+
+def _may_be_one(text: str) -> bool:
+    return text.startswith("# TYPE ") or ("{" in text and _LABELLED.search(text) is not None)
+
+
+class _Reader:
+    """Reads lines in their order. Rows that may be prose wait for the end of the lines that stand together."""
+
+    def __init__(self) -> None:
+        self.families = _Families()
+        self.together = self.sure = 0
+        self.waiting: list[tuple[Row, bool]] = []
+
+    def read(self, texts: Sequence[str]) -> list[Row]:
+        """The rows of the next lines, and of earlier ones that have waited for them."""
+        rows: list[Row] = []
+        for text in texts:
+            if text[:1] == "#":
+                self._comment(text)
+                continue
+            sample = _sample(text, self.families)
             if sample is not None:
-                run.append(sample)
+                self.together += 1
+                self.sure += sample[1]
+                if sample[1] and not self.waiting:
+                    rows.append(sample[0])
+                else:
+                    self.waiting.append(sample)
             elif text and not text.isspace():
-                rows += _believed(run)
-                run = []
-    rows += _believed(run)
-    return Found({"metric_points": rows} if rows else {})
+                rows += self.believed()
+        return rows
 
+    def _comment(self, text: str) -> None:
+        comment = _COMMENT.match(text)
+        if comment is not None:
+            what, name, said = comment.groups()
+            kind = self.families.types.setdefault(name, "")
+            if what == "TYPE" and not kind:
+                self.families.types[name] = said.strip().lower()
+            elif what == "UNIT":
+                self.families.units[name] = said.strip()
 
-def _believed(run: list[tuple[Row, bool]]) -> list[Row]:
-    """The samples among lines that stand together: all of them if enough are sure, else the sure ones."""
-    enough = 10 * sum(sure for _, sure in run) >= len(run)
-    return [row for row, sure in run if sure or enough]
+    def believed(self) -> list[Row]:
+        """The samples that wait, where no other line stands with them: all of them if enough are sure, else those."""
+        enough = 10 * self.sure >= self.together
+        rows = [row for row, sure in self.waiting if sure or enough]
+        self.together = self.sure = 0
+        self.waiting = []
+        return rows
 
 
 def _sample(text: str, families: _Families) -> tuple[Row, bool] | None:

@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -87,11 +87,16 @@ def find(values: Sequence[Any], texts: Sequence[str] = ()) -> Found:
     with packed.bounded():
         finder.take_all(values, inside=False)
     flags: list[str] = []
-    lines = (read(texts) for read in (containers.read_lines, exposition.read_lines) if texts)
-    for found in chain(finder.streams(), lines):
+    for found in chain(finder.streams(), find_lines(lambda: iter([texts]))):
         finder.merge(found.relations)
         flags.extend(found.flags)
     return Found(finder.merged, tuple(dict.fromkeys(flags)))
+
+
+def find_lines(runs: Callable[[], Iterator[Sequence[str]]]) -> Iterator[Found]:
+    """The relations of whole lines of free text, in runs; whoever asks for `runs` reads the text anew."""
+    for read in (containers.read_lines, exposition.read_lines):
+        yield from read(runs)
 
 
 def only_logs(keys: Sequence[str]) -> bool:

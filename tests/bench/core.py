@@ -69,6 +69,11 @@ _GROWING = {
     "matrix": payloads.matrix,
     "csv": payloads.csv,
     "changing types": payloads.changing,
+    "logfmt": payloads.logfmt,
+    "access log": payloads.access_log,
+    "exposition text": payloads.exposition,
+    "log lines": payloads.log,
+    "short lines": payloads.short_lines,
 }
 
 

@@ -79,6 +79,21 @@ def log(size: int) -> str:
     return "\n".join(_sized(_log_line, size)) + "\n"
 
 
+def logfmt(size: int) -> str:
+    """Lines of key=value pairs."""
+    return "\n".join(_sized(_logfmt_line, size)) + "\n"
+
+
+def access_log(size: int) -> str:
+    """Lines of a web server's log of requests."""
+    return "\n".join(_sized(_request_line, size)) + "\n"
+
+
+def exposition(size: int) -> str:
+    """Samples of metrics as Prometheus reads them from services."""
+    return "# TYPE http_request_seconds histogram\n" + "\n".join(_sized(_bucket_line, size)) + "\n"
+
+
 def short_lines(size: int) -> str:
     """Lines of free text of some six characters."""
     return "\n".join(_sized(lambda source, number: f"ok {source.randrange(1000)}", size)) + "\n"
@@ -253,6 +268,29 @@ def _log_line(source: random.Random, number: int) -> str:
     return (
         f"{_time(number)} {source.choice(('INFO', 'INFO', 'WARN', 'ERROR'))} [{source.choice(_SERVICES)}] request "
         f"{source.randrange(16**8):08x} took {source.randrange(900)} ms, {source.randrange(10**6)} bytes sent"
+    )
+
+
+def _logfmt_line(source: random.Random, number: int) -> str:
+    return (
+        f"ts={_time(number)} level={source.choice(('info', 'info', 'warn', 'error'))} caller=main.go:{number % 50} "
+        f'msg="handled request" dur={source.randrange(900)}ms user=u{source.randrange(1000)} path=/orders/{number}'
+    )
+
+
+def _request_line(source: random.Random, number: int) -> str:
+    return (
+        f"10.0.{source.randrange(250)}.{source.randrange(99)} - - "
+        f"[31/Jan/2026:12:{number // 60 % 60:02d}:{number % 60:02d} +0000] "
+        f'"GET /orders/{number} HTTP/1.1" {source.choice((200, 200, 404, 502))} {source.randrange(10**5)} "-" '
+        '"Mozilla/5.0 (X11; Linux x86_64)"'
+    )
+
+
+def _bucket_line(source: random.Random, number: int) -> str:
+    return (
+        f'http_request_seconds_bucket{{method="GET",uri="/api/v{number % 7}/orders",status="200",'
+        f'instance="10.0.0.{number % 200}:8080",le="{number % 11 / 10}"}} {source.randrange(10**7)}'
     )
 
 
