@@ -24,6 +24,7 @@ from typing import Any, Literal, overload
 from hyve import heads, strictjson, tables
 from hyve.collector import collector_paused
 from hyve.encodings import decode
+from hyve.escaped import ESCAPED, ESCAPED_START, embedded, read_escaped
 from hyve.flawed import Unread
 from hyve.freetext import FreeText, outside
 from hyve.lenient import read_lenient
@@ -31,14 +32,10 @@ from hyve.rawdecode import raw_decode
 from hyve.recovery import (
     ANSI,
     BEGUN,
-    ESCAPED,
-    ESCAPED_START,
     LIKELY,
     NEAR,
     REST_BLANK,
     cut_large,
-    embedded,
-    read_escaped,
     read_root,
     recover,
 )

@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyve.collector import collector_paused
+from hyve.escaped import ESCAPED_START, read_escaped
 from hyve.formats.exposition import unescaped
 from hyve.freetext import thinned
-from hyve.recovery import ANSI, ESCAPED_START, read_escaped
+from hyve.recovery import ANSI
 
 _LOOKED, _SAMPLE = 256, 120
 """Lines that tell what kind of lines all are: those that are looked at (up to twice as many), and those of them on

@@ -40,7 +40,7 @@ from hyve.arrays import array_of, dump, list_array, may_hold
 from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
 from hyve.collector import collector_paused
 from hyve.encodings import encodable
-from hyve.recovery import embedded
+from hyve.escaped import embedded
 from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import numbers, times
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hyve.document import parse
 from hyve.errors import InputError
-from hyve.recovery import embedded
+from hyve.escaped import embedded
 from hyve.strictjson import Pairs
 from tests.unit.documents import json_values, kept_text, values
 
