@@ -220,6 +220,8 @@ class Datastore:
         try:
             if self._database is None:
                 limit = self._memory_limit
+                if self._own:
+                    sql.close_idle()
                 self._database = sql.open_database(limit, 1) if self._own else sql.borrow(limit)
             for name in tables:
                 if name in self._waiting:

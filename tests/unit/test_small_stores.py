@@ -343,3 +343,13 @@ def test_times_and_numbers_are_the_same_integers_either_way() -> None:
             assert values.integers().tolist() == [1_772_359_200_000_000_001, 0]
             assert values.edges() == ("1970-01-01 00:00:00", "2026-03-01 10:00:00.000000001")
             assert columns.coded("n")[1].integers().tolist() == [2**62, -1]
+
+
+def test_idle_databases_of_small_stores_make_room_for_a_large_one() -> None:
+    with hyve.Datastore.from_text('[{"a": 1}]') as small:
+        small.query("SELECT a FROM records")
+    assert len(sql._emptied) > 0
+    rows = [{"a": i, "b": f"text {i * 7919 % 100_003}" * 20} for i in range(20_000)]
+    with hyve.Datastore.from_text(json.dumps(rows)) as large:
+        assert large.query("SELECT count(*) FROM records").rows == ((20_000,),)
+        assert len(sql._emptied) == 0
