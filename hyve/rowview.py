@@ -311,9 +311,9 @@ def _candidates(
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
     wanted = asked(found, question)
-    most = 1.25 if len(wanted) <= _NAMED else 0.9  # what the question names comes before what is said of all rows
     for place, (row, columns) in enumerate(wanted):
-        share = most / (1 + 0.1 * place)
+        # What the question names comes before what is said of all rows: one row of it at least.
+        share = (1.25 if place == 0 or len(wanted) <= _NAMED else 0.9) / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
         shares[row] = max(shares.get(row, 0.0), share)

@@ -99,3 +99,25 @@ def test_numbers_and_times_of_a_question(text: str, numbers: tuple[str, ...], ti
     found = question.read(text)
     assert sorted(found.numbers) == sorted(numbers)
     assert found.times == times
+
+
+@pytest.mark.parametrize("budget", [1_000, 1_200, 1_600, 2_500])
+def test_a_row_of_what_the_question_names_comes_before_means_of_all(budget: int) -> None:
+    """H17, H18: however many rows are of it."""
+    draw = random.Random(3)
+    start = datetime(2026, 1, 1)
+    served = [
+        {
+            "ts": f"{(start + timedelta(seconds=20 * i)).isoformat()}Z",
+            "pod": f"web-{i % 40}",
+            "ns": ("prod", "dev")[i % 2],
+            "status": draw.choice([200, 200, 200, 404]),
+            "latency": round(draw.gammavariate(2, 20), 2),
+            "order": 1_000_000 + i,
+            "msg": f"request {i} served",
+        }
+        for i in range(4_000)
+    ]
+    served[2_345] |= {"status": 503, "latency": 7_311.5, "pod": "web-17"}
+    served[777]["msg"] = "OOMKilled container"
+    assert any("|web-39|" in line for line in rows(json.dumps(served), "pod WEB-39", budget).values())
