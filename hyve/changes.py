@@ -43,6 +43,9 @@ _HELD = 10
 _MOST_OF = 0.75
 """A change of this share of the series is one of the table."""
 _FEW_GAPS, _TIMES = 3, 5
+_FEW_ROWS = 16
+"""So many rows of a series tell whether it goes on."""
+_COUNTED = frozenset({"total", "restarts"})
 
 
 @dataclass(frozen=True)
@@ -130,10 +133,14 @@ class Changes:
         return _Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]), ("",))
 
     @cached_property
+    def _dimensions(self) -> list[ColumnView]:
+        return [view for view in self.found.views if is_dimension(view) and not view.same]
+
+    @cached_property
     def parted(self) -> list[_Parted]:
         """The rows by each of the columns that tell who or what they are about."""
         found = []
-        views = [view for view in self.found.views if is_dimension(view) and view.distinct <= SMALL and not view.same]
+        views = [view for view in self._dimensions if view.distinct <= SMALL]
         for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
             if view.distinct * _FEWEST > view.rows:
                 continue
@@ -150,6 +157,37 @@ class Changes:
         along = self.series[self.rows]
         return self.count < 2 or int(np.count_nonzero(along[1:] != along[:-1])) >= 4 * self.count
 
+    @cached_property
+    def full(self) -> Rows:
+        """The number of each row's series by all that tells who it is about, as far as series are of many rows."""
+        key = np.zeros(self.found.table.rows, np.int64)
+        for view in sorted(self._dimensions, key=lambda view: (entity_rank(view), view.distinct)):
+            codes = self.found.columns.coded(view.column.name)[0]
+            numbers, finer = np.unique(key * (view.distinct + 1) + codes + 1, return_inverse=True)
+            if len(numbers) * _FEW_ROWS <= len(key):
+                key = finer.astype(np.int64)
+        return key
+
+    def _passes_on(self, rows: Rows, at: int) -> bool:
+        """Whether one series ends near a place where the next begins, in rows without a time."""
+        if self.time is not None:
+            return False
+        key, near = self.full[rows], _block(len(rows))
+        before, behind = key[: max(1, at - near)], key[min(at + near, len(key) - 1) :]
+        ended, begun = ~np.isin(before[-_FEW_ROWS:], behind), ~np.isin(behind[:_FEW_ROWS], before)
+        return bool(min(ended.mean(), begun.mean()) > 0.5)
+
+    def _only_rises(self, column: int, numbers: Floats, used: NDArray[np.bool_]) -> bool:
+        """Whether numbers rise again and again in a series, and hardly ever fall in any: counters of however few steps.
+        One that rises only once is one by its name."""
+        rows = self.rows[used[self.rows]]
+        rows = rows[np.argsort(self.full[rows], kind="stable")]
+        steps, of = np.diff(numbers[rows]), self.full[rows]
+        steps[of[1:] != of[:-1]] = 0
+        rises, falls = of[1:][steps > 0], np.count_nonzero(steps < 0)
+        least = 1 if not _COUNTED.isdisjoint(rank.name_words(self.found.views[column].column.name)) else 2
+        return len(rises) > 0 and falls * 20 < len(rises) + falls and int(np.bincount(rises).max()) >= least
+
     # Levels
 
     def levels(self, column: int, numbers: Floats, used: NDArray[np.bool_], away: Floats) -> list[Change]:
@@ -163,6 +201,8 @@ class Changes:
         tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
         for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):
             if (some := _moving(clipped, used, parted)) and (steps := _steps(away, *some)):
+                if not tried and self._only_rises(column, numbers, used):
+                    return []
                 tried.append((-max(size for size, _, _ in steps), place, parted, [(g, at) for _, g, at in steps]))
         # What all series share is told once; what one of them does is found best where they are parted by it.
         for beyond, _, parted, steps_of in sorted(tried, key=lambda one: (one[2].by is not None, *one[:2])):
@@ -172,6 +212,8 @@ class Changes:
                 rows = rows[used[rows]]
                 for at, before, behind in _placed(away[rows], numbers[rows], places):
                     if parted.by is None and not self._shared(away, rows, at):
+                        continue
+                    if self._passes_on(rows, at):
                         continue
                     text = f"level {_number(before)}→{_number(behind)}"
                     told.append(self._change(column, min(8.0, 5 - beyond / 20), rows, at, text, parted, group))
@@ -212,6 +254,8 @@ class Changes:
             if np.diff(edges).min() < _HELD:
                 continue
             told, numbers = [], values.numbers()
+            if self._only_rises(column, numbers[codes], codes >= 0):
+                return []
             for place in at.tolist():
                 group = int(np.searchsorted(parted.starts, place, "right")) - 1
                 text = f"level {_number(numbers[of[place - 1]])}→{_number(numbers[of[place]])}"

@@ -203,6 +203,40 @@ def test_series_one_after_another_are_no_changes() -> None:
     assert "→" not in data_of(rows)
 
 
+@pytest.mark.parametrize("metrics", [1, 2, 3])
+@pytest.mark.parametrize("counts", [True, False])
+def test_where_one_of_interleaved_series_follows_another_is_no_change(metrics: int, counts: bool) -> None:
+    rng = np.random.default_rng(7)
+    rows: list[dict[str, Any]] = []
+    for service in ("pay", "cart"):
+        for code, rate in (("OK", 700), ("ERROR", 30)):
+            values = rng.poisson(rate, (72, metrics))
+            for i, several in enumerate(np.cumsum(values, axis=0) if counts else values):
+                rows += [
+                    {
+                        "metric": f"m{m}",
+                        "value": int(value),
+                        "service": service,
+                        "code": code,
+                        "minutes_ago": 360 - i * 5,
+                    }
+                    for m, value in enumerate(several)
+                ]
+    assert "→" not in data_of(rows)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_counters_of_few_steps_have_no_level(steps: int) -> None:
+    rows = requests(3)
+    for i, row in enumerate(rows):
+        row["restarts_total"] = 3 + i * (steps + 1) // len(rows)
+        row["seen"] = 500 + (i * (steps + 2) // len(rows))
+    assert "→" not in data_of(rows)
+    for i, row in enumerate(rows):
+        row["seen"] = 500 if i < 700 or i > 1500 else 501
+    assert data_of(rows).count("→") == 2
+
+
 @pytest.mark.parametrize("kind", ["null", "host", "missing", "list"])
 @pytest.mark.parametrize("budget", [1000, 4000])
 def test_the_only_row_without_a_value_is_shown(kind: str, budget: int) -> None:
