@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,13 +85,15 @@ def _may_be_held(view: ColumnView) -> bool:
 
 
 class Changes:
-    """What changes in a table. `series` are the rows that go together, `count` of them."""
+    """What changes in a table. `series_of` columns are the rows that go together, and how many series there may be."""
 
-    def __init__(self, found: Profile, series: NDArray[np.int64], count: int) -> None:
-        self.found, self.series, self.count = found, series, count
+    def __init__(self, found: Profile, series_of: Callable[[Sequence[ColumnView]], tuple[Rows, int]]) -> None:
+        self.found = found
         size = found.table.rows
         times = (i for i, view in enumerate(found.views) if view.time and view.nulls * 10 <= size and view.distinct > 2)
         self.time = next(times, None)
+        self.handed = [view for view in self._dimensions if self._hands_over(view)]
+        self.series, self.count = series_of([view for view in self._dimensions if view not in self.handed])
 
     def others(self) -> list[Change]:
         """The gaps of times and of numbers at a fixed distance, and the changes of numbers that are held for long."""
@@ -135,6 +137,24 @@ class Changes:
     @cached_property
     def _dimensions(self) -> list[ColumnView]:
         return [view for view in self.found.views if is_dimension(view) and not view.same]
+
+    def _hands_over(self, view: ColumnView) -> bool:
+        """Whether some values of a column end where others begin, as time goes on: versions, pods that are replaced.
+
+        What changes with them changes in the table: series by such a column don't last.
+        """
+        size = self.found.table.rows
+        if self.time is None or view.distinct > SMALL or size < _FEWEST:
+            return False
+        codes = self.found.columns.coded(view.column.name)[0]
+        if view.nulls or codes[self.rows[0]] == codes[self.rows[-1]]:
+            return False
+        along = codes[self.rows]
+        last = np.zeros(view.distinct, np.int64)
+        last[along] = np.arange(size)
+        # A place is an edge where all values that were there before have had their last row.
+        edges = np.flatnonzero(np.maximum.accumulate(last[along]) == np.arange(size)) + 1
+        return 2 <= len(edges) <= _MOST + 1 and int(np.diff(edges, prepend=0).min()) >= _HELD
 
     @cached_property
     def parted(self) -> list[_Parted]:
@@ -184,7 +204,7 @@ class Changes:
         rows = rows[np.argsort(self.full[rows], kind="stable")]
         steps, of = np.diff(numbers[rows]), self.full[rows]
         steps[of[1:] != of[:-1]] = 0
-        rises, falls = of[1:][steps > 0], np.count_nonzero(steps < 0)
+        rises, falls = of[1:][steps > 0], int(np.count_nonzero(steps < 0))
         least = 1 if not _COUNTED.isdisjoint(rank.name_words(self.found.views[column].column.name)) else 2
         return len(rises) > 0 and falls * 20 < len(rises) + falls and int(np.bincount(rises).max()) >= least
 
@@ -197,6 +217,8 @@ class Changes:
         """
         if len(self.rows) < _FEWEST:
             return []
+        if self.handed:
+            away = rank.away(numbers, used, self.series)
         clipped = np.clip(away, -_CLIP, _CLIP)
         tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
         for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):

@@ -225,6 +225,28 @@ def test_where_one_of_interleaved_series_follows_another_is_no_change(metrics: i
     assert "→" not in data_of(rows)
 
 
+@pytest.mark.parametrize("label", ["version", "pod", "both"])
+@pytest.mark.parametrize("late", [0, 10])
+def test_a_change_is_told_though_labels_change_with_it(label: str, late: int) -> None:
+    rows = requests(6)
+    for i, row in enumerate(rows):
+        new = i >= 1234 - late
+        if label != "pod":
+            row["version"] = "v2" if new else "v1"
+        if label != "version":
+            row["pod"] = f"{'new' if new else 'old'}-{i % 4}"
+    assert "level" not in data_of(rows)
+    for row in rows[1234:]:
+        row["latency"] = round(row["latency"] + 100, 2)
+        row["up"] = 0
+    for row in rows[:1234]:
+        row["up"] = 1
+    text = data_of(rows)
+    told = re.findall(r"^- (\w+): level \S+→\S+ from rowid (\d+)", text, re.MULTILINE)
+    assert sorted(told) == [("latency", "1234"), ("up", "1234")]
+    assert {1233, 1234} <= set(rows_in(text))
+
+
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_counters_of_few_steps_have_no_level(steps: int) -> None:
     rows = requests(3)
