@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,27 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
+from hyve.levels import HELD, MOST, Floats, Rows, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dimension, names_codes
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-
-_FEWEST, _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 64, 12, 64, 128
-"""Values of a series that has a level, blocks that it is parted into, and values that are looked at of each."""
-_PARTED, _GROUPS, _MOST = 3, 4, 4
-"""So many columns part a table into series, of so many series at most, and of so many changes in each, is told."""
-_BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
+_FEWEST = 64
+"""Values of a series that has a level."""
+_PARTED, _GROUPS = 3, 4
+"""So many columns part a table into series, and so many series at most are told of."""
 _CLIP, _COARSE, _APART = 3.0, 16, 0.9
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart."""
-_AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.4
-"""A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
-of it; what is level moves by less than that: what goes on evenly by half."""
-_HELD = 10
-"""So many equal numbers are a level, and so many numbers tell whether a series changes."""
+_ALIKE = 0.25
+"""Series change alike that move by this share of the whole's change."""
 _MOST_OF = 0.75
 """A change of this share of the series is one of the table."""
 _FEW_GAPS, _TIMES = 3, 5
+_FEW_ROWS = 16
+"""So many rows of a series tell whether it goes on."""
+_COUNTED = frozenset({"total", "restarts"})
 
 
 @dataclass(frozen=True)
@@ -82,13 +79,15 @@ def _may_be_held(view: ColumnView) -> bool:
 
 
 class Changes:
-    """What changes in a table. `series` are the rows that go together, `count` of them."""
+    """What changes in a table. `series_of` columns are the rows that go together, and how many series there may be."""
 
-    def __init__(self, found: Profile, series: NDArray[np.int64], count: int) -> None:
-        self.found, self.series, self.count = found, series, count
+    def __init__(self, found: Profile, series_of: Callable[[Sequence[ColumnView]], tuple[Rows, int]]) -> None:
+        self.found = found
         size = found.table.rows
         times = (i for i, view in enumerate(found.views) if view.time and view.nulls * 10 <= size and view.distinct > 2)
         self.time = next(times, None)
+        self.handed = [view for view in self._dimensions if self._hands_over(view)]
+        self.series, self.count = series_of([view for view in self._dimensions if view not in self.handed])
 
     def others(self) -> list[Change]:
         """The gaps of times and of numbers at a fixed distance, and the changes of numbers that are held for long."""
@@ -130,10 +129,32 @@ class Changes:
         return _Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]), ("",))
 
     @cached_property
+    def _dimensions(self) -> list[ColumnView]:
+        return [view for view in self.found.views if is_dimension(view) and not view.same]
+
+    def _hands_over(self, view: ColumnView) -> bool:
+        """Whether some values of a column end where others begin, as time goes on: versions, pods that are replaced.
+
+        What changes with them changes in the table: series by such a column don't last.
+        """
+        size = self.found.table.rows
+        if self.time is None or view.distinct > SMALL or size < _FEWEST:
+            return False
+        codes = self.found.columns.coded(view.column.name)[0]
+        if view.nulls or codes[self.rows[0]] == codes[self.rows[-1]]:
+            return False
+        along = codes[self.rows]
+        last = np.zeros(view.distinct, np.int64)
+        last[along] = np.arange(size)
+        # A place is an edge where all values that were there before have had their last row.
+        edges = np.flatnonzero(np.maximum.accumulate(last[along]) == np.arange(size)) + 1
+        return 2 <= len(edges) <= MOST + 1 and int(np.diff(edges, prepend=0).min()) >= HELD
+
+    @cached_property
     def parted(self) -> list[_Parted]:
         """The rows by each of the columns that tell who or what they are about."""
         found = []
-        views = [view for view in self.found.views if is_dimension(view) and view.distinct <= SMALL and not view.same]
+        views = [view for view in self._dimensions if view.distinct <= SMALL]
         for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
             if view.distinct * _FEWEST > view.rows:
                 continue
@@ -150,6 +171,37 @@ class Changes:
         along = self.series[self.rows]
         return self.count < 2 or int(np.count_nonzero(along[1:] != along[:-1])) >= 4 * self.count
 
+    @cached_property
+    def full(self) -> Rows:
+        """The number of each row's series by all that tells who it is about, as far as series are of many rows."""
+        key = np.zeros(self.found.table.rows, np.int64)
+        for view in sorted(self._dimensions, key=lambda view: (entity_rank(view), view.distinct)):
+            codes = self.found.columns.coded(view.column.name)[0]
+            numbers, finer = np.unique(key * (view.distinct + 1) + codes + 1, return_inverse=True)
+            if len(numbers) * _FEW_ROWS <= len(key):
+                key = finer.astype(np.int64)
+        return key
+
+    def _passes_on(self, rows: Rows, at: int) -> bool:
+        """Whether one series ends near a place where the next begins, in rows without a time."""
+        if self.time is not None:
+            return False
+        key, near = self.full[rows], block_of(len(rows))
+        before, behind = key[: max(1, at - near)], key[min(at + near, len(key) - 1) :]
+        ended, begun = ~np.isin(before[-_FEW_ROWS:], behind), ~np.isin(behind[:_FEW_ROWS], before)
+        return bool(min(ended.mean(), begun.mean()) > 0.5)
+
+    def _only_rises(self, column: int, numbers: Floats, used: NDArray[np.bool_]) -> bool:
+        """Whether numbers rise again and again in a series, and hardly ever fall in any: counters of however few steps.
+        One that rises only once is one by its name."""
+        rows = self.rows[used[self.rows]]
+        rows = rows[np.argsort(self.full[rows], kind="stable")]
+        steps, of = np.diff(numbers[rows]), self.full[rows]
+        steps[of[1:] != of[:-1]] = 0
+        rises, falls = of[1:][steps > 0], int(np.count_nonzero(steps < 0))
+        least = 1 if not _COUNTED.isdisjoint(rank.name_words(self.found.views[column].column.name)) else 2
+        return len(rises) > 0 and falls * 20 < len(rises) + falls and int(np.bincount(rises).max()) >= least
+
     # Levels
 
     def levels(self, column: int, numbers: Floats, used: NDArray[np.bool_], away: Floats) -> list[Change]:
@@ -159,10 +211,14 @@ class Changes:
         """
         if len(self.rows) < _FEWEST:
             return []
+        if self.handed:
+            away = rank.away(numbers, used, self.series)
         clipped = np.clip(away, -_CLIP, _CLIP)
         tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
         for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):
-            if (some := _moving(clipped, used, parted)) and (steps := _steps(away, *some)):
+            if (some := _moving(clipped, used, parted)) and (steps := steps_in(away, *some)):
+                if not tried and self._only_rises(column, numbers, used):
+                    return []
                 tried.append((-max(size for size, _, _ in steps), place, parted, [(g, at) for _, g, at in steps]))
         # What all series share is told once; what one of them does is found best where they are parted by it.
         for beyond, _, parted, steps_of in sorted(tried, key=lambda one: (one[2].by is not None, *one[:2])):
@@ -170,8 +226,10 @@ class Changes:
             for group, places in steps_of[:_GROUPS]:
                 rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
                 rows = rows[used[rows]]
-                for at, before, behind in _placed(away[rows], numbers[rows], places):
+                for at, before, behind in placed(away[rows], numbers[rows], places):
                     if parted.by is None and not self._shared(away, rows, at):
+                        continue
+                    if self._passes_on(rows, at):
                         continue
                     text = f"level {_number(before)}→{_number(behind)}"
                     told.append(self._change(column, min(8.0, 5 - beyond / 20), rows, at, text, parted, group))
@@ -183,12 +241,12 @@ class Changes:
         """Whether most of the series change, as far as it can be seen of each."""
         if self.count < 2:
             return True
-        reach = 8 * _block(len(rows))
+        reach = 8 * block_of(len(rows))
         before, behind = rows[max(0, at - reach) : at], rows[at : at + reach]
         series, of = np.unique(self.series[np.concatenate([before, behind])], return_inverse=True)
         parts = of[: len(before)], of[len(before) :]
         counts = [np.bincount(part, minlength=len(series)) for part in parts]
-        seen = np.minimum(*counts) >= _HELD
+        seen = np.minimum(*counts) >= HELD
         if not seen.any():
             return True
         sums = [
@@ -206,12 +264,14 @@ class Changes:
             turns = of[1:] != of[:-1]
             turns[parted.starts[1:] - 1] = False
             at = np.flatnonzero(turns) + 1
-            if not 0 < len(at) <= _MOST:
+            if not 0 < len(at) <= MOST:
                 continue
             edges = np.sort(np.concatenate([parted.starts, at, [len(of)]]))
-            if np.diff(edges).min() < _HELD:
+            if np.diff(edges).min() < HELD:
                 continue
             told, numbers = [], values.numbers()
+            if self._only_rises(column, numbers[codes], codes >= 0):
+                return []
             for place in at.tolist():
                 group = int(np.searchsorted(parted.starts, place, "right")) - 1
                 text = f"level {_number(numbers[of[place - 1]])}→{_number(numbers[of[place]])}"
@@ -259,7 +319,7 @@ class Changes:
             others = np.add.reduceat(distances, parted.starts) - longest
             steps = np.add.reduceat(distances > 0, parted.starts) - 1
             ratios = longest * np.maximum(steps, 1) / np.maximum(others, 1)
-            odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= _HELD))
+            odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= HELD))
             told: list[Change] = []
             for group in odd[np.argsort(-ratios[odd], kind="stable")].tolist() if len(odd) * 2 <= len(ratios) else ():
                 start, size = int(parted.starts[group]), int(parted.sizes[group])
@@ -291,7 +351,7 @@ def _gaps(times: Rows) -> list[tuple[int, float]]:
     """(the place behind it, how many usual distances long it is) of each gap in sorted times."""
     distances = np.diff(times)
     positive = distances[distances > 0]
-    if len(positive) < _HELD:
+    if len(positive) < HELD:
         return []
     usual = float(np.partition(positive, len(positive) * 19 // 20)[len(positive) * 19 // 20])
     longest = float(positive.max())
@@ -337,116 +397,6 @@ def _moving(clipped: Floats, used: NDArray[np.bool_], parted: _Parted) -> tuple[
     means = sums / np.diff(np.concatenate([edges, (starts + sizes)[:, None]], axis=1), axis=1)
     moving = means.max(axis=1) - means.min(axis=1) > _APART
     return (rows, owners[moving], starts[moving], sizes[moving]) if moving.any() else None
-
-
-def _steps(away: Floats, rows: Rows, owners: Rows, starts: Rows, sizes: Rows) -> list[tuple[float, int, Rows]]:
-    """(how far the largest one stands out, the number of the series, places) of series that may change their level,
-    those that stand out most first. Places count the used rows of the series."""
-    least = int(sizes.min())
-    blocks = max(_LEAST_BLOCKS, min(_BLOCKS, least // 8))
-    samples = min(_SAMPLES, least // blocks)
-    spread = np.arange(blocks * samples) * (sizes[:, None] / (blocks * samples))
-    taken = away[rows[starts[:, None] + spread.astype(np.int64)]].reshape(len(sizes), blocks, samples)
-    taken.sort(axis=2)
-    half, quarter = samples // 2, samples // 4
-    middles = taken[:, :, half]
-    noise = (_middle(taken[:, :, -1 - quarter] - taken[:, :, quarter]) / 1.349) * (1.77 / math.sqrt(samples))
-    least_sigma = 1e-9 * np.abs(middles).max(axis=1, keepdims=True)
-    apart = middles[:, 2:] - middles[:, :-2]
-    apart = np.abs(apart - _middle(apart))
-    sigma = np.maximum(_deviation(apart), noise)
-    sums = np.cumsum(np.pad(middles, ((0, 0), (1, 0))), axis=1)
-    means = (sums[:, _WIDE:] - sums[:, :-_WIDE]) / _WIDE
-    wide = means[:, _WIDE + 1 :] - means[:, : -_WIDE - 1]
-    wide = np.abs(wide - _middle(wide))
-    # Of noise, means of three differ by less than one block from another; what wanders differs by more, further away.
-    wander = _WANDERS * np.maximum(sigma**2 - _UNSURE * noise**2, 0)
-    beyond = np.zeros((2, len(sizes), blocks))
-    with np.errstate(all="ignore"):
-        beyond[0, :, 1:-1] = apart / np.maximum(sigma, least_sigma)
-        beyond[1, :, _WIDE:-_WIDE] = wide / np.maximum(np.sqrt(noise**2 / _WIDE + wander), least_sigma)
-    beyond = np.nan_to_num(beyond)
-    limit = _BEYOND + _FEWER / blocks
-    tops = beyond.max(axis=(0, 2))
-    found = []
-    for group in np.flatnonzero(tops > limit)[np.argsort(-tops[tops > limit], kind="stable")].tolist():
-        places: list[tuple[int, int]] = []
-        by_size = np.argsort(-beyond[:, group].ravel(), kind="stable")[: np.count_nonzero(beyond[:, group] > limit)]
-        for width, block in (divmod(place, blocks) for place in by_size.tolist()):
-            if all(abs(block - other) > (_WIDE + 1 if width or wider else 2) for other, wider in places):
-                places.append((block, width))
-        if len(places) <= _MOST:
-            at = (np.sort([block for block, _ in places]) + 0.5) * (int(sizes[group]) / blocks)
-            found.append((float(tops[group]), int(owners[group]), at.astype(np.int64)))
-    return found
-
-
-def _middle(values: Floats) -> Floats:
-    """The medians of rows."""
-    half = values.shape[1] // 2
-    return np.asarray(np.partition(values, half, axis=1)[:, half : half + 1], np.float64)
-
-
-def _deviation(sizes: Floats) -> Floats:
-    """The standard deviation of normal numbers in a row, of the sizes but for the largest fifth, which a change has."""
-    most = max(1, sizes.shape[1] * 4 // 5)
-    return np.asarray(np.partition(sizes, most - 1, axis=1)[:, :most].mean(axis=1, keepdims=True) / 0.5586, np.float64)
-
-
-def _placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, float]]:
-    """(place, median before it, median behind it) of those changes of one series that are levels' indeed."""
-    count = len(away)
-    if _counts(numbers):
-        return []
-    block = _block(count)
-    found = []
-    for number, place in enumerate(near.tolist()):
-        first = int(near[number - 1]) + block if number else 0
-        last = int(near[number + 1]) - block if number + 1 < len(near) else count
-        at = _exact(away, max(first, place - 3 * block), place, min(last, place + 3 * block))
-        before, behind = away[max(first, at - 8 * block) : at], away[at : min(last, at + 8 * block)]
-        if min(len(before), len(behind)) < min(block, _HELD):
-            continue
-        low, high = np.quantile(before, (0.25, 0.5, 0.75)), np.quantile(behind, (0.25, 0.5, 0.75))
-        step, moved = float(high[1] - low[1]), high - low
-        noise = float(max(low[2] - low[0], high[2] - high[0])) / 1.349
-        of_chance = 1.25 * noise * math.sqrt(1 / len(before) + 1 / len(behind))
-        if abs(step) <= max(_AWAY * noise, _CHANCE * of_chance) or (moved / step).min() < _ALIKE:
-            continue
-        drift = max(abs(float(np.median(half[1]) - np.median(half[0]))) for half in (_halves(before), _halves(behind)))
-        if drift > _MOVED * abs(step):
-            continue
-        values = (numbers[max(first, at - 8 * block) : at], numbers[at : min(last, at + 8 * block)])
-        was, became = float(np.median(values[0])), float(np.median(values[1]))
-        if (became - was) * step > 0:
-            found.append((at, was, became))
-    return found
-
-
-def _block(count: int) -> int:
-    """How many of so many values are looked at together."""
-    return max(4, -(-count // _BLOCKS))
-
-
-def _halves(values: Floats) -> tuple[Floats, Floats]:
-    half = max(1, len(values) // 2)
-    return values[:half], values[-half:]
-
-
-def _exact(values: Floats, first: int, near: int, last: int) -> int:
-    """The place of a change close to `near`: where two constants fit best."""
-    around = values[first:last]
-    third = max(1, (near - first) // 2), max(1, (last - near) // 2)
-    before, behind = np.median(around[: third[0]]), np.median(around[-third[1] :])
-    costs = np.cumsum(np.abs(around - before) - np.abs(around - behind))
-    return first + min(len(around) - 1, int(np.argmin(costs)) + 1)
-
-
-def _counts(numbers: Floats) -> bool:
-    """Whether numbers hardly ever go back, or hardly ever on: counters, ids."""
-    steps = np.diff(numbers)
-    up, down = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
-    return bool(up + down > 2 * _MOST and min(up, down) * 20 < up + down)
 
 
 def _number(value: float) -> str:

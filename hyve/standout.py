@@ -72,8 +72,10 @@ def stands_out(found: Profile) -> StandsOut:
         if view.identifier:
             codes, values = columns.coded(view.column.name)
             scores.of_values(i, codes, odd_characters(values.array) if table.rows >= _MANY else None)
-    series, size = _series(columns, views)
-    changes = Changes(found, series, size)
+    changes = Changes(found, lambda dimensions: _series(columns, dimensions))
+    series = changes.series
+    if changes.handed:
+        series, _ = _series(columns, [view for _, view in views if is_dimension(view)])
     told = changes.others()
     for i in _measures(views, table.rows):
         numbers, there = columns.floats(found.views[i].column.name)
@@ -149,12 +151,11 @@ def _lopsided(view: ColumnView) -> float:
     return abs(part - 0.5) if np.isfinite(part) else 0.5
 
 
-def _series(columns: Columns, views: Iterable[tuple[int, ColumnView]]) -> tuple[NDArray[np.int64], int]:
+def _series(columns: Columns, dimensions: Iterable[ColumnView]) -> tuple[NDArray[np.int64], int]:
     """(the number of each row's series: those alike in what tells who they are about; how many there may be)."""
     rows = columns.table.rows
     series = np.zeros(rows, np.int64)
     size = parted = 1
-    dimensions = [view for _, view in views if is_dimension(view)]
     for view in sorted(dimensions, key=lambda view: (entity_rank(view), view.distinct)):
         if size * view.distinct * 8 <= rows and parted <= 3:
             series = series * (view.distinct + 1) + columns.coded(view.column.name)[0] + 1

@@ -203,6 +203,62 @@ def test_series_one_after_another_are_no_changes() -> None:
     assert "→" not in data_of(rows)
 
 
+@pytest.mark.parametrize("metrics", [1, 2, 3])
+@pytest.mark.parametrize("counts", [True, False])
+def test_where_one_of_interleaved_series_follows_another_is_no_change(metrics: int, counts: bool) -> None:
+    rng = np.random.default_rng(7)
+    rows: list[dict[str, Any]] = []
+    for service in ("pay", "cart"):
+        for code, rate in (("OK", 700), ("ERROR", 30)):
+            values = rng.poisson(rate, (72, metrics))
+            for i, several in enumerate(np.cumsum(values, axis=0) if counts else values):
+                rows += [
+                    {
+                        "metric": f"m{m}",
+                        "value": int(value),
+                        "service": service,
+                        "code": code,
+                        "minutes_ago": 360 - i * 5,
+                    }
+                    for m, value in enumerate(several)
+                ]
+    assert "→" not in data_of(rows)
+
+
+@pytest.mark.parametrize("label", ["version", "pod", "both"])
+@pytest.mark.parametrize("late", [0, 10])
+def test_a_change_is_told_though_labels_change_with_it(label: str, late: int) -> None:
+    rows = requests(6)
+    for i, row in enumerate(rows):
+        new = i >= 1234 - late
+        if label != "pod":
+            row["version"] = "v2" if new else "v1"
+        if label != "version":
+            row["pod"] = f"{'new' if new else 'old'}-{i % 4}"
+    assert "level" not in data_of(rows)
+    for row in rows[1234:]:
+        row["latency"] = round(row["latency"] + 100, 2)
+        row["up"] = 0
+    for row in rows[:1234]:
+        row["up"] = 1
+    text = data_of(rows)
+    told = re.findall(r"^- (\w+): level \S+→\S+ from rowid (\d+)", text, re.MULTILINE)
+    assert sorted(told) == [("latency", "1234"), ("up", "1234")]
+    assert {1233, 1234} <= set(rows_in(text))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_counters_of_few_steps_have_no_level(steps: int) -> None:
+    rows = requests(3)
+    for i, row in enumerate(rows):
+        row["restarts_total"] = 3 + i * (steps + 1) // len(rows)
+        row["seen"] = 500 + (i * (steps + 2) // len(rows))
+    assert "→" not in data_of(rows)
+    for i, row in enumerate(rows):
+        row["seen"] = 500 if i < 700 or i > 1500 else 501
+    assert data_of(rows).count("→") == 2
+
+
 @pytest.mark.parametrize("kind", ["null", "host", "missing", "list"])
 @pytest.mark.parametrize("budget", [1000, 4000])
 def test_the_only_row_without_a_value_is_shown(kind: str, budget: int) -> None:
