@@ -65,8 +65,9 @@ _NEXT_BRACKET = re.compile(
     rf"{_OTHER}(?:(?:{_TO_END}|\{{{_OTHER}(?:{_TO_END}{_OTHER})*+\}}){_OTHER})*+[\[\]{{}}]", re.DOTALL
 )
 _BEHIND = re.compile(r"\s*+(?:,\s*+(?=\{)|\])")
-# A list's rows from the first on, one a line, up to its end: they are no other documents.
-_ROWS = re.compile(r"(?:[ \t]*+\{[^\n]*+(?<=[,\r])\n)++[ \t]*+\{[^\n]*+\n[ \t]*+\]")
+# A list's rows from the first on, one a line, up to its end, and such lists behind: they are no other documents.
+_LIST = r"(?:[ \t]*+\{[^\n]*+(?:(?<=,)|(?<=,\r))\n)*+[ \t]*+\{[^\n]*+\n[ \t]*+\]"
+_ROWS = re.compile(rf"{_LIST}(?:[^\n\[\]{{}}]*+\[\r?\n{_LIST})*+")
 _WORDS_ONLY = re.compile(r'[^"\[\]{}]*+')
 _NOTHING = re.compile(r"(?:\s|,|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _ROOT_END = re.compile(r'\]\s*+(?![,}\]":])')
@@ -115,6 +116,7 @@ class _Reader:
         self.met: set[str] = set()
         self.keys: dict[int, set[str] | None] = {}
         self.rowless: set[int] = set()  # lists no further item of which begins a line
+        self.ends: dict[int, int] = {}  # where lists of an item a line end
         self.lines: dict[int, int] = {}  # where the line ends that a list begins on
         self.work = 0
         self.mended = ""
@@ -269,22 +271,35 @@ class _Reader:
     def _starts(self, one: _List, at: int, bound: int, any_key: bool) -> Iterator[int]:
         """Where items of a list may begin. `any_key`: with another key than the first one, too."""
         text, limit, end = self.text, self.limit, self.end
-        if bound >= 0:
-            limit, end = min(limit, bound), min(end, bound)
+        last = self._rows_end(one, at)
+        stops = [place for place in (bound, last) if place >= 0]
+        limit, end = min([limit, *stops]), min([end, *stops])
         limit = self._line_limit(one, at, limit)
         if "\n" in one.blanks and one.start not in self.rowless:
             indent = one.blanks.rpartition("\n")[2]
-            stop = end if indent or limit == self.limit else limit
+            stop = end if indent or last >= 0 or limit == self.limit else limit
             match = None
             for match in re.compile(rf'\n{re.escape(indent)}(?=\{{\s*+["}}])').finditer(text, at, stop):
                 yield match.end()
-            if match is None and stop == self.end:
+            if match is None and stop == self.end and last < 0:
                 self.rowless.add(one.start)
         first = rf"\{{\s*+{re.escape(one.key)}\s*+:"
         for match in re.compile(rf'{first}|\}}\s*+,\s*+(?=\{{\s*+")' if any_key else first).finditer(text, at, limit):
             place = match.start() if match[0][0] == "{" else match.end()
             if text[max(at, place - 64) : place].rstrip()[-1:] not in ("[", ":"):
                 yield place
+
+    def _rows_end(self, one: _List, at: int) -> int:
+        """Where, from `at` on, a list ends that has an item a line: at a bracket on the line behind one; else -1."""
+        if "\n" not in one.blanks:
+            return -1
+        indent = one.blanks.rpartition("\n")[2]
+        found = self.ends.get(one.start, 0)
+        if 0 <= found < at:
+            end = re.compile(rf"\n{re.escape(indent)}\{{[^\n]*+\n[ \t]{{0,{len(indent)}}}\]")
+            match = end.search(self.text, max(one.start, at - len(indent) - 2), self.end)
+            found = self.ends[one.start] = match.end() - 1 if match else -1
+        return found
 
     def _line_limit(self, one: _List, at: int, limit: int) -> int:
         """Up to where a list goes on from `at` that stands on one line so far: its line's end, at most `limit`."""
