@@ -55,6 +55,7 @@ _RECORD = 1 << 16
 """Characters of the longest record that is tried to be repaired by itself."""
 
 _BLOCK, _LONGEST_BLOCK, _TRIES, _CLOSERS, _SEEN = 1 << 10, 1 << 16, 3, 64, 8
+_FARTHEST, _SEPARATOR = 17, 64
 _EACH, _PER_CHARACTER, _LEAST_WORK = 200, 24, 1 << 18
 
 _OPENS = re.compile(rf"\[(?P<blanks>\s*+)\{{\s*+(?P<key>{STRING.pattern})", re.DOTALL)
@@ -64,6 +65,9 @@ _NEXT_BRACKET = re.compile(
     rf"{_OTHER}(?:(?:{_TO_END}|\{{{_OTHER}(?:{_TO_END}{_OTHER})*+\}}){_OTHER})*+[\[\]{{}}]", re.DOTALL
 )
 _BEHIND = re.compile(r"\s*+(?:,\s*+(?=\{)|\])")
+# A list's rows from the first on, one a line, up to its end, and such lists behind: they are no other documents.
+_LIST = r"(?:[ \t]*+\{[^\n]*+(?:(?<=,)|(?<=,\r))\n)*+[ \t]*+\{[^\n]*+\n[ \t]*+\]"
+_ROWS = re.compile(rf"{_LIST}(?:[^\n\[\]{{}}]*+\[\r?\n{_LIST})*+")
 _WORDS_ONLY = re.compile(r'[^"\[\]{}]*+')
 _NOTHING = re.compile(r"(?:\s|,|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _ROOT_END = re.compile(r'\]\s*+(?![,}\]":])')
@@ -91,6 +95,9 @@ def read_flawed(text: str, start: int, limit: int, end: int, repair: Repair, ell
     indented like those before; nothing is read beyond `end`. None, too, where an ellipsis is left out, unless
     `ellipses` may be.
     """
+    if limit - start <= _BEGIN and not text[text.rfind("\n", 0, start) + 1 : start].strip():
+        rows = _ROWS.match(text, limit, end) if text[start:limit].rstrip()[-1:] == "[" else None
+        limit = rows.end() if rows else limit
     if not _OPENS.search(text, start, min(limit, start + _BEGIN)):
         return None
     try:
@@ -108,6 +115,9 @@ class _Reader:
         self.unread: list[Unread] = []
         self.met: set[str] = set()
         self.keys: dict[int, set[str] | None] = {}
+        self.rowless: set[int] = set()  # lists no further item of which begins a line
+        self.ends: dict[int, int] = {}  # where lists of an item a line end
+        self.lines: dict[int, int] = {}  # where the line ends that a list begins on
         self.work = 0
         self.mended = ""
         self.reached = start
@@ -261,41 +271,63 @@ class _Reader:
     def _starts(self, one: _List, at: int, bound: int, any_key: bool) -> Iterator[int]:
         """Where items of a list may begin. `any_key`: with another key than the first one, too."""
         text, limit, end = self.text, self.limit, self.end
-        if bound >= 0:
-            limit, end = min(limit, bound), min(end, bound)
-        if text.find("\n", one.start, at) < 0:  # one line's
-            line = text.find("\n", at, limit)
-            limit = line if line >= 0 else limit
-        if "\n" in one.blanks:
+        last = self._rows_end(one, at)
+        stops = [place for place in (bound, last) if place >= 0]
+        limit, end = min([limit, *stops]), min([end, *stops])
+        limit = self._line_limit(one, at, limit)
+        if "\n" in one.blanks and one.start not in self.rowless:
             indent = one.blanks.rpartition("\n")[2]
-            stop = end if indent or limit == self.limit else limit
+            stop = end if indent or last >= 0 or limit == self.limit else limit
+            match = None
             for match in re.compile(rf'\n{re.escape(indent)}(?=\{{\s*+["}}])').finditer(text, at, stop):
                 yield match.end()
+            if match is None and stop == self.end and last < 0:
+                self.rowless.add(one.start)
         first = rf"\{{\s*+{re.escape(one.key)}\s*+:"
         for match in re.compile(rf'{first}|\}}\s*+,\s*+(?=\{{\s*+")' if any_key else first).finditer(text, at, limit):
             place = match.start() if match[0][0] == "{" else match.end()
             if text[max(at, place - 64) : place].rstrip()[-1:] not in ("[", ":"):
                 yield place
 
+    def _rows_end(self, one: _List, at: int) -> int:
+        """Where, from `at` on, a list ends that has an item a line: at a bracket on the line behind one; else -1."""
+        if "\n" not in one.blanks:
+            return -1
+        indent = one.blanks.rpartition("\n")[2]
+        found = self.ends.get(one.start, 0)
+        if 0 <= found < at:
+            end = re.compile(rf"\n{re.escape(indent)}\{{[^\n]*+\n[ \t]{{0,{len(indent)}}}\]")
+            match = end.search(self.text, max(one.start, at - len(indent) - 2), self.end)
+            found = self.ends[one.start] = match.end() - 1 if match else -1
+        return found
+
+    def _line_limit(self, one: _List, at: int, limit: int) -> int:
+        """Up to where a list goes on from `at` that stands on one line so far: its line's end, at most `limit`."""
+        if one.start not in self.lines:
+            self.lines[one.start] = self.text.find("\n", one.start, self.end)
+        line = self.lines[one.start]
+        return min(line, limit) if line >= at else limit
+
     def _whole(self, one: _List, at: int) -> tuple[int, int]:
         """Reads on in a list from the item at `at`: (where the last whole item ends, where one begins that is none or
         -1 where none begins behind it)."""
         text, size, last = self.text, _BLOCK, at
-        between = re.compile(rf"\}}\s*+,{re.escape(one.blanks)}(?=\{{\s*+{re.escape(one.key)})")
         while True:
-            cut = between.search(text, at + size, self.end)
+            before = text[max(one.start, at - _SEPARATOR) : at]
+            blanks = before[len(before.rstrip()) :]
+            between = re.compile(rf"\}}\s*+,{re.escape(blanks)}(?=\{{\s*+{re.escape(one.key)})")
+            cut, begun, stop = None, at + size, min(self.end, at + _FARTHEST * size)
             for _ in range(_TRIES):
-                if cut is None or cut.start() - at > 16 * size:
-                    cut = None
+                found = between.search(text, begun, stop)
+                self.work += ((found.end() if found else max(begun, stop)) - at) // 8
+                if found is None:
                     break
-                self.work += (cut.start() - at) // 8
                 try:
-                    orjson.loads(f"[{text[at : cut.start() + 1]}]")
+                    orjson.loads(f"[{text[at : found.start() + 1]}]")
+                    cut = found
                     break
                 except ValueError:
-                    cut = between.search(text, cut.end(), self.end)
-            else:
-                cut = None
+                    begun = found.end()
             if cut is not None:
                 last, at = cut.start() + 1, cut.end()
                 size = min(2 * size, _LONGEST_BLOCK)
@@ -367,10 +399,7 @@ class _Reader:
         begun = item if item >= 0 else end
         if begun < 0:
             return False
-        limit = self.limit if bound < 0 else min(self.limit, bound)
-        if text.find("\n", one.start, begun) < 0:
-            line = text.find("\n", begun, limit)
-            limit = line if line >= 0 else limit
+        limit = self._line_limit(one, begun, self.limit if bound < 0 else min(self.limit, bound))
         place = -1
         for _ in range(_CLOSERS):
             place = text.find("]", max(place + 1, begun), limit)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
+from hyve import flawed as reader
 from hyve.document import Document, parse
 from tests.fuzz.target import lost
 from tests.unit.documents import values
@@ -134,6 +138,99 @@ def test_flaws_all_over_a_list() -> None:
     (part,) = (part for part in parse(text).parts if part.syntax == "json")
     assert part.value == [record(i) for i in range(2_000) if i % 10]
     assert len(part.unread) == 200
+
+
+class Scans:
+    """Stands for `re` in the reader, and counts the characters that its searches go over."""
+
+    escape = staticmethod(re.escape)
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def compile(self, pattern: str) -> SimpleNamespace:
+        compiled = re.compile(pattern)
+
+        def search(text: str, start: int, end: int) -> re.Match[str] | None:
+            return next(finditer(text, start, end), None)
+
+        def finditer(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+            end = min(end, len(text))
+            for match in compiled.finditer(text, start, end):
+                self.characters += match.end() - start
+                start = match.end()
+                yield match
+            self.characters += max(0, end - start)
+
+        return SimpleNamespace(search=search, finditer=finditer)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        ("[", ", ", "]"),
+        ("[", ",", "]"),
+        ("[", ",\n", "\n]"),
+        ("[\n", ",\n", "\n]"),
+        ("[\n", ", ", "]"),
+        ("[ ", "\n, ", "]"),
+    ],
+)
+@pytest.mark.parametrize("every", [2, 20])
+def test_the_work_for_flaws_is_in_proportion_to_the_text(
+    layout: tuple[str, str, str], every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stands between the records: no flaw has all of the text behind it searched."""
+    before, comma, after = layout
+    scanned, work = [], []
+    for count in (1_000, 4_000):
+        texts = [json.dumps({"id": i, "name": f"r{i}"}) for i in range(count)]
+        texts[1::every] = [f'{{"id": {i}, "name": "r"c-{i}"}}' for i in range(1, count, every)]
+        text = before + comma.join(texts) + after
+        scans = Scans()
+        monkeypatch.setattr(reader, "re", scans)
+        found = reader.read_flawed(text, 0, len(text), len(text), lambda *_: None, ellipses=False)
+        assert found is not None
+        assert [one["id"] for one in found.value] == [i for i in range(count) if i % every != 1 % every]
+        assert len(found.unread) == count // every
+        scanned.append(scans.characters)
+        work.append(found.work)
+    assert scanned[1] < 6 * scanned[0]
+    assert work[1] < 6 * work[0]
+
+
+@pytest.mark.parametrize("blanks", ["", "\n", "\r\n", "\n  "])
+@pytest.mark.parametrize(("flaw", "unread"), [("oops", []), ('"y" "b"', ['{"id": 1, "a": "y" "b"}'])])
+def test_rows_without_indentation_stay_in_what_wraps_them(blanks: str, flaw: str, unread: list[str]) -> None:
+    """H7: one record a line, as on one line; the wrapper is one record, and its list a table of its own."""
+    rows = [f'{{"id": {i}, "a": {flaw if i == 1 else json.dumps("x")}}}' for i in range(4)]
+    text = f'{{"kind": "List", "items": [{blanks}{f",{blanks}".join(rows)}{blanks}], "after": {{"x": 1}}}}'
+    document = parse(text)
+    (part,) = (part for part in document.parts if part.syntax == "json")
+    items = [{"id": i, "a": flaw if i == 1 else "x"} for i in range(4) if i != 1 or not unread]
+    assert part.value == {"kind": "List", "items": items, "after": {"x": 1}}
+    assert [text[start:end] for start, end, _ in part.unread] == unread
+    with hyve.Datastore.from_document(document) as store:
+        tables = {table.name: table.rows for table in store.catalog.tables}
+    assert tables["items"] == len(items)
+    assert tables["records"] == 1
+
+
+@pytest.mark.parametrize("damaged", range(6))
+def test_one_of_two_lists_without_indentation_is_flawed(damaged: int) -> None:
+    rows = [f'{{"id": {i}, "a": {chr(34)}y{chr(34)}{" 5" if i == damaged else ""}}}' for i in range(6)]
+    lists = [",\n".join(rows[:3]), ",\n".join(rows[3:])]
+    text = f'{{"kind": "List", "items": [\n{lists[0]}\n], "others": [\n{lists[1]}\n], "total": 6}}\n'
+    (part,) = (part for part in parse(text).parts if part.syntax == "json")
+    whole = [{"id": i, "a": "y"} for i in range(6)]
+    items, others = ([one for one in half if one["id"] != damaged] for half in (whole[:3], whole[3:]))
+    assert part.value == {"kind": "List", "items": items, "others": others, "total": 6}
+    assert [text[start:end] for start, end, _ in part.unread] == [rows[damaged]]
+
+
+def test_a_cut_record_takes_none_of_the_records_on_the_lines_behind_it() -> None:
+    text = '{"kind": "List", "items": [\n{"id": 0}\n{"id": 1}\n{"id": 2}\n]\n'
+    assert values(text)[-1] == [{"id": 0}, {"id": 1}, {"id": 2}]
 
 
 def test_a_record_that_a_repair_reads_is_no_flaw() -> None:
