@@ -400,8 +400,11 @@ class _Reader:
         if begun < 0:
             return False
         limit = self._line_limit(one, begun, self.limit if bound < 0 else min(self.limit, bound))
-        place = -1
+        place, last = -1, self._rows_end(one, begun)
         for _ in range(_CLOSERS):
+            if 0 <= last < limit:
+                place = last
+                break
             place = text.find("]", max(place + 1, begun), limit)
             if place < 0 or self._spent():
                 return False
