@@ -312,8 +312,9 @@ def _candidates(
         reasons[row] = columns
     wanted = asked(found, question)
     for place, (row, columns) in enumerate(wanted):
-        # What the question names comes before what is said of all rows: one row of it at least.
-        share = (1.25 if place == 0 or len(wanted) <= _NAMED else 0.9) / (1 + 0.1 * place)
+        # What the question names comes before what is said of all rows: of an entity one row at least.
+        named = len(wanted) <= _NAMED or (not place and any(names_entities(found.views[i]) for i in columns))
+        share = (1.25 if named else 0.9) / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
         shares[row] = max(shares.get(row, 0.0), share)
