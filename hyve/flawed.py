@@ -65,6 +65,7 @@ _NEXT_BRACKET = re.compile(
     rf"{_OTHER}(?:(?:{_TO_END}|\{{{_OTHER}(?:{_TO_END}{_OTHER})*+\}}){_OTHER})*+[\[\]{{}}]", re.DOTALL
 )
 _BEHIND = re.compile(r"\s*+(?:,\s*+(?=\{)|\])")
+_FIELD = re.compile(rf"\s*+,\s*+{STRING.pattern}\s*+:", re.DOTALL)
 # A list's rows from the first on, one a line, up to its end, and such lists behind: they are no other documents.
 _LIST = r"(?:[ \t]*+\{[^\n]*+(?:(?<=,)|(?<=,\r))\n)*+[ \t]*+\{[^\n]*+\n[ \t]*+\]"
 _ROWS = re.compile(rf"{_LIST}(?:[^\n\[\]{{}}]*+\[\r?\n{_LIST})*+")
@@ -247,6 +248,9 @@ class _Reader:
         text, wanted = self.text, self._keys(one)
         seen: list[tuple[int, set[str]]] = []  # of a list whose first item is flawed: the largest are its items
         for place in self._starts(one, at, bound, wanted is not None):
+            ended = self._list_end(at, place)
+            if ended >= 0 and _FIELD.match(text, ended + 1):
+                break  # the rest is of another list in the same object
             value, end, failed = raw_decode(self.decoder, text, place)
             self.work += _EACH + (failed if failed >= 0 else end) - place
             if failed < 0 and isinstance(value, dict):
@@ -259,6 +263,20 @@ class _Reader:
                 break
         largest = max((keys for _, keys in seen), key=len, default=set())
         return next((place for place, keys in seen if _alike(largest, keys)), -1)
+
+    def _list_end(self, at: int, stop: int) -> int:
+        """Where the bracket is that ends a list which is open at `at`, in an item or behind one, as brackets tell; -1
+        for nowhere before `stop`. Where the flaw is one of quotes, they may not tell."""
+        depth = int(self.text[at - 1] == "{")
+        stop = min(stop, at + _RECORD)
+        self.work += (stop - at) // 8
+        while match := _NEXT_BRACKET.match(self.text, at, stop):
+            at = match.end()
+            bracket = self.text[at - 1]
+            if bracket == "]" and depth <= 1:
+                return at - 1
+            depth += 1 if bracket in "[{" else -1
+        return -1
 
     def _keys(self, one: _List) -> set[str] | None:
         """The keys of the first item of a list; None where that is flawed."""
@@ -400,6 +418,7 @@ class _Reader:
         if begun < 0:
             return False
         limit = self._line_limit(one, begun, self.limit if bound < 0 else min(self.limit, bound))
+        begun = max(begun, self._list_end(item + 1 if item >= 0 else end, limit))
         place, last = -1, self._rows_end(one, begun)
         for _ in range(_CLOSERS):
             if 0 <= last < limit:

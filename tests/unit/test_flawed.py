@@ -228,6 +228,27 @@ def test_one_of_two_lists_without_indentation_is_flawed(damaged: set[int]) -> No
     assert [text[start:end] for start, end, _ in part.unread] == [rows[i] for i in sorted(damaged)]
 
 
+@pytest.mark.parametrize("tags", [[], ["p", "q"], [{"id": 7}]])
+@pytest.mark.parametrize(
+    ("damage", "instead", "left"),
+    [
+        ('"x": "v2"', '"x": oops', [0, 1, 2]),
+        ('"x": "v2"', '"x": "v2" "w"', [0, 1]),
+        ('"x": "v2"}', '"x": "v2"', [0, 1]),
+    ],
+)
+def test_a_list_takes_no_records_of_the_next_one(tags: list[Any], damage: str, instead: str, left: list[int]) -> None:
+    """H8: the last record of a list on one line is flawed, and a list of the same keys follows."""
+    lists = {
+        name: [{"id": first + i, "tags": tags, "x": f"{letter}{i}"} for i in range(3)]
+        for name, first, letter in (("a", 0, "v"), ("b", 10, "w"))
+    }
+    (part,) = parse(json.dumps(lists).replace(damage, instead)).parts
+    assert list(part.value) == ["a", "b"]
+    assert [one["id"] for one in part.value["a"]] == left
+    assert part.value["b"] == lists["b"]
+
+
 def test_a_cut_record_takes_none_of_the_records_on_the_lines_behind_it() -> None:
     text = '{"kind": "List", "items": [\n{"id": 0}\n{"id": 1}\n{"id": 2}\n]\n'
     assert values(text)[-1] == [{"id": 0}, {"id": 1}, {"id": 2}]
