@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hyve import guard
+from hyve.catalog import Catalog, Table
 from hyve.columns import Columns
 from hyve.diagnosis import Diagnosis
 from hyve.errors import SqlError
@@ -39,7 +40,7 @@ from hyve.secretforms import PLACEHOLDER
 from hyve.secretnames import PAIR, VALUE
 from hyve.shownnames import Names, shown_names
 from hyve.sql import Limits, QueryResult
-from hyve.store import Catalog, Copy, Datastore, Source, Table
+from hyve.store import Copy, Datastore, Source
 from hyve.templates import MASK
 from hyve.tokens import count_tokens
 

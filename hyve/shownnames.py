@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from hyve.catalog import Catalog, Column, Table
 from hyve.naming import free_name
 from hyve.redact import Redactor
-from hyve.store import Catalog, Column, Table
 
 _APART = re.compile(r"(<[a-z_]+_\d+>)")
 _LONGEST = 60

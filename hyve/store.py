@@ -18,19 +18,19 @@ part stands that has free text around it.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from hyve import sql
+from hyve.catalog import Catalog, Column, Table, shapes
 from hyve.declared import declared
 from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
@@ -41,7 +41,7 @@ from hyve.gather import LINES, Root, gather
 from hyve.guard import Checked, short
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
-from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, Signature, TableData
+from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, TableData
 from hyve.templates import HIDDEN, MASK, masked_texts, template_of
 
 if TYPE_CHECKING:
@@ -67,63 +67,6 @@ Arrays = dict[str, Any]
 _NOTHING: Arrays = {}
 
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its SQL name, DuckDB type, source path (keys joined by dots) and, if derived, that it is.
-
-    `typed` is the text column whose numbers or times it holds, or "".
-    """
-
-    name: str
-    type: str
-    path: str
-    derived: bool = False
-    typed: str = ""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How many rows of a table have which fields, of which kinds: `signature` tells shapes of the same fields apart.
-
-    It is made of the kinds of what stands below each field: `{...}` objects, `[...]` lists in tables of their own.
-    """
-
-    rows: int
-    fields: tuple[str, ...]
-    signature: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table. `parent` is the table that its `parent_<table>` column refers to; `path` where its rows stood.
-
-    `kind`: "base" tables hold what was parsed, "derived" ones what base columns or free text hold besides, "relation"
-    ones recognised telemetry under the names one expects. `series` is the number of lists that the rows come from;
-    `source`: relations were made of what stands here.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    rows: int
-    path: str
-    parent: str | None
-    kind: Literal["base", "derived", "relation"]
-    shapes: tuple[Shape, ...] = ()
-    series: int = 1
-    source: bool = False
-
-
-@dataclass(frozen=True)
-class Catalog:
-    """What the store holds: tables in document order, telemetry relations first."""
-
-    tables: tuple[Table, ...]
-
-    def table(self, name: str) -> Table | None:
-        """The table called `name` (in any case), or None."""
-        return next((table for table in self.tables if table.name.lower() == name.lower()), None)
 
 
 @dataclass(frozen=True)
@@ -368,7 +311,7 @@ class Datastore:
             dotted(data.path) or (LINES if root.free_text else "$"),
             above,
             "relation" if root.relation else "derived" if data.derived else "base",
-            _shapes(data),
+            shapes(data),
             data.lists,
             root.source,
         )
@@ -470,36 +413,4 @@ def _plain(data: TableData) -> bool:
     return not any(isinstance(column.array, pa.ChunkedArray | pa.DictionaryArray) for column in columns)
 
 
-def _shapes(data: TableData) -> tuple[Shape, ...]:
-    if not isinstance(data.signatures, list):
-        return (Shape(data.rows, _fields(data.signatures), _spell(data.signatures)),)
-    made = {id(signature): signature for signature in data.signatures}
-    counts: Counter[tuple[tuple[str, ...], str]] = Counter()
-    for number, rows in Counter(map(id, data.signatures)).items():
-        counts[_fields(made[number]), _spell(made[number])] += rows
-    return tuple(Shape(rows, *shape) for shape, rows in counts.most_common())
-
-
-def _fields(signature: Signature) -> tuple[str, ...]:
-    if isinstance(signature, tuple) and signature[0] == "o":
-        return tuple(str(key) for key, _ in signature[1])
-    return ()
-
-
-_KINDS = {"i": "number", "f": "number", "s": "text", "b": "bool", "n": "null", "v": "", "j": "...", "L": "[]"}
-
-
-def _spell(signature: Signature) -> str:
-    """A signature for reading: integers and other numbers are the same (H9)."""
-    match signature:
-        case ("o", fields):
-            kinds = ((str(key), _spell(inner)) for key, inner in fields)
-            return "{" + ", ".join(f"{key}: {kind}" if kind else key for key, kind in kinds) + "}"
-        case ("t", items):
-            return "[" + ", ".join(_spell(item) or "value" for item in items) + "]"
-        case str():
-            return _KINDS.get(signature, "[...]" if signature == "l" else "{...}")
-    return "[...]" if signature[0] == "p" else ""
-
-
-__all__ = ["Catalog", "Column", "Copy", "Datastore", "Shape", "Table", "quote"]
+__all__ = ["Catalog", "Column", "Copy", "Datastore", "Table", "quote"]
