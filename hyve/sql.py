@@ -40,6 +40,7 @@ __all__ = [
     "Limits",
     "QueryResult",
     "borrow",
+    "close_idle",
     "connect",
     "dedicate",
     "give_back",
@@ -123,8 +124,11 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-_emptied: deque[tuple[str, duckdb.DuckDBPyConnection]] = deque(maxlen=8)
+_emptied: deque[tuple[str, duckdb.DuckDBPyConnection]] = deque()
 """Locked databases that were used, emptied, and wait for the next request: to open one takes longer than a request."""
+
+_IDLE = 8
+"""How many may wait."""
 
 
 def close_idle() -> None:
@@ -159,10 +163,10 @@ def give_back(connection: duckdb.DuckDBPyConnection, memory_limit: str, tables: 
     except duckdb.Error:
         connection.close()
         return
-    if len(_emptied) == _emptied.maxlen:
-        connection.close()
-    else:
-        _emptied.append((memory_limit, connection))
+    _emptied.append((memory_limit, connection))
+    if len(_emptied) > _IDLE:
+        with suppress(IndexError):  # another thread took the last one
+            _emptied.popleft()[1].close()
 
 
 def run(

@@ -171,7 +171,7 @@ def test_a_database_that_was_emptied_serves_the_next_store() -> None:
 
 
 def test_a_database_that_cannot_be_emptied_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql, "_emptied", deque(maxlen=8))
+    monkeypatch.setattr(sql, "_emptied", deque())
     with hyve.Datastore.from_text(_TEXTS["csv"]) as store:
         store.query("SELECT id FROM records")
         used = store._open()
@@ -179,6 +179,17 @@ def test_a_database_that_cannot_be_emptied_is_closed(monkeypatch: pytest.MonkeyP
     with pytest.raises(duckdb.Error, match="closed"):
         used.execute("SELECT 1")
     assert not sql._emptied
+
+
+def test_of_the_databases_that_wait_the_oldest_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql, "_emptied", deque())
+    made = [sql.borrow("100MB") for _ in range(10)]
+    for database in made:
+        sql.give_back(database, "100MB", ())
+    assert [database for _, database in sql._emptied] == made[2:]
+    for database in made[:2]:
+        with pytest.raises(duckdb.Error, match="closed"):
+            database.execute("SELECT 1")
 
 
 @settings(deadline=None, max_examples=30)
