@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,10 +25,10 @@ from typing import Literal
 import duckdb
 import pyarrow as pa
 
-try:
+if sys.platform == "win32":
+    resource = None
+else:
     import resource
-except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
