@@ -66,10 +66,7 @@ class Consumer(aiokafka.Consumer):
                 await asyncio.sleep(0)
                 async for tp, message in self.getmany(timeout=1.0):
                     await self._hand_on(tp, message)
-        except self.consumer_stopped_errors:
-            if not self.app.should_stop:
-                raise
-        except asyncio.CancelledError:
+        except (*self.consumer_stopped_errors, asyncio.CancelledError):
             if not self.app.should_stop:
                 raise
         except Exception:
