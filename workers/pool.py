@@ -73,8 +73,6 @@ class _Slot:
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
         """One try. Raises `_Died` where the child died, `TimeoutError` where it overran."""
         link = self._link or await self._start()
-        if link.lost:
-            raise _Died
         number = next(self._numbers)
         async with asyncio.timeout(limit):
             return await link.ask(number, packed(number, function, arguments))
@@ -112,14 +110,14 @@ class _Link(asyncio.Protocol):
     asyncio's, which wakes a task twice for each answer."""
 
     def __init__(self) -> None:
-        self.lost = False
+        self._lost = False
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._came = bytearray()
         self._transport: asyncio.Transport | None = None
 
     async def ask(self, number: int, call: bytes) -> Any:
         """The answer of this number. Raises `_Died` where the child ends before."""
-        if self.lost or self._transport is None:
+        if self._lost or self._transport is None:
             raise _Died
         self._waiting[number] = answer = asyncio.get_running_loop().create_future()
         try:
@@ -146,7 +144,7 @@ class _Link(asyncio.Protocol):
                 answer.set_result(value)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.lost = True
+        self._lost = True
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(_Died())
