@@ -290,7 +290,7 @@ def serve_alerts(app: faust.App, settings: Settings, send: Send) -> AlertQueue:
             app.consumer.unacked.discard(event.message)
             if ledger.take(event):
                 await queue.take(Incoming.of(event.message), partial(ledger.done, event))
-                metrics.RECORDS_IN.labels(event.message.topic).inc()
+                metrics.taken(event.message.topic).inc()
 
     def revoked(_: Any, /, *given: Any, signal: Any, **__: Any) -> None:
         places = [(place.topic, place.partition) for place in given[0]]
