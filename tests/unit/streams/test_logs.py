@@ -16,9 +16,12 @@ def test_a_logger_says_the_same_seldom() -> None:
     now = 0.0
     logger = logging.Logger("aiokafka.test")
     said: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    logger.addHandler(Kept())
     logger.addFilter(Seldom(10.0, lambda: now))
     for node in range(1000):
         logger.error("Unable to connect to node %s", node)
