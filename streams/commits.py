@@ -61,12 +61,13 @@ class Consumer(aiokafka.Consumer):
 
     async def _drain_messages(self, fetcher: Any) -> None:
         """Hands on what is polled until `fetcher` or the consumer is stopped."""
+        stopped: tuple[type[BaseException], ...] = (*self.consumer_stopped_errors, asyncio.CancelledError)
         try:
             while not (self.should_stop or fetcher.should_stop):
                 await asyncio.sleep(0)
                 async for tp, message in self.getmany(timeout=1.0):
                     await self._hand_on(tp, message)
-        except (*self.consumer_stopped_errors, asyncio.CancelledError):
+        except stopped:
             if not self.app.should_stop:
                 raise
         except Exception:
