@@ -262,16 +262,18 @@ class ChatModel:
         return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:200]
 
 
-class _TryAgain(Exception):
+class _Failed(Exception):
     def __init__(self, failure: ModelError) -> None:
         super().__init__(str(failure))
         self.failure = failure
 
 
-class _ToolsRejected(Exception):
-    def __init__(self, failure: ModelError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
+class _TryAgain(_Failed):
+    """The same call may go well."""
+
+
+class _ToolsRejected(_Failed):
+    """The server takes no tools: they may be told in the text."""
 
 
 def _spoken(base_url: str) -> str:
