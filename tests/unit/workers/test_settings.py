@@ -54,7 +54,7 @@ def test_the_key_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(Exception, match="frozen"):
-        load().budget = 1  # type: ignore[misc]
+        load().budget = 1
 
 
 def test_what_is_masked_is_a_setting() -> None:
