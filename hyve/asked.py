@@ -40,9 +40,9 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
     """(row, the columns that have most of the words) of the rows that `question` asks for, best first."""
     columns, table = found.columns, found.table
     words = question.words
-    names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)]
-    if free_text(table):
-        names = ["text"]
+    names = ["text"]
+    if not free_text(table):
+        names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)]
     if not table.rows or not ((names and words) or question.numbers or question.times):
         return []
     valued = _valued(columns, question)
@@ -66,25 +66,26 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
         else:
             document = [word for text in texts for word in said(text)]
         corpus.append(document + [word for word, _, has in valued if has[row]])
-    scores = rank.bm25(list(dict.fromkeys([*words, *(word for word, _, _ in valued)])), corpus)
+    query = dict.fromkeys([*words, *(word for word, _, _ in valued)])
     if len(rows) <= _FEW:  # BM25 may give less than 0 to what they have in common
-        query = {*words, *(word for word, _, _ in valued)}
-        scores = [float(len(query.intersection(document))) for document in corpus]
+        scores = [float(len(query.keys() & document)) for document in corpus]
+    else:
+        scores = rank.bm25(list(query), corpus)
     best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))[:_BEST]
-    numbers = _numbers(found)
+    places = _places(found)
     wanted = set(words)
     result = []
     for i in best:
-        found_in = Counter(numbers[name] for _, name, has in valued if has[rows[i]] and name in numbers)
+        found_in = Counter(places[name] for _, name, has in valued if has[rows[i]] and name in places)
         for name, column in zip(names, cells, strict=True):
-            if column[i] and name in numbers:
-                found_in[numbers[name]] += len(wanted.intersection(said(column[i])))
+            if column[i] and name in places:
+                found_in[places[name]] += len(wanted.intersection(said(column[i])))
         most = max(found_in.values(), default=0)
         result.append((rows[i], sorted(c for c, count in found_in.items() if count == most > 0)[:2]))
     return result
 
 
-def _numbers(found: Profile) -> dict[str, int]:
+def _places(found: Profile) -> dict[str, int]:
     """The view that tells each column: its own, that of its numbers or times, or of the column that is the same."""
     places = {view.column.name: i for i, view in enumerate(found.views)}
     for column in found.table.columns:
@@ -109,9 +110,13 @@ def _valued(columns: Columns, question: Question) -> _Valued:
                 if (has := _equal(array, number)) is not None:
                     found.append((number, column.name, has))
         elif "TIMESTAMP" in column.type and question.times:
-            instants, there = _instants(columns.array(column.name))
+            array = columns.array(column.name)
+            there = np.asarray(array.is_valid(), np.bool_)
+            instants = array.drop_null().cast(pa.int64()).to_numpy()
             for instant in question.times:
-                found.append((str(instant), column.name, _near(instants, instant) & there))
+                has = there.copy()
+                has[there] = _near(instants, instant)
+                found.append((str(instant), column.name, has))
     return [(word, name, has) for word, name, has in found if 0 < np.count_nonzero(has) <= max(1, most)]
 
 
@@ -126,20 +131,12 @@ def _most_valued(valued: _Valued) -> list[int]:
 
 def _equal(array: pa.Array[Any], number: str) -> NDArray[np.bool_] | None:
     """Which values of a numeric column are `number`; None where none can be."""
-    whole = pa.types.is_integer(array.type)
     try:
-        wanted = pa.scalar(int(number) if whole else float(number)).cast(array.type)
-    except (ValueError, OverflowError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        wanted = pa.scalar(float(number) if pa.types.is_floating(array.type) else int(number), array.type)
+    except (ValueError, OverflowError):  # it is no whole number, or beyond the column's type
         return None
     same: pa.Array[Any] = pc.equal(array, wanted)
     return np.asarray(same.fill_null(False), np.bool_)
-
-
-def _instants(array: pa.Array[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(the times of a column in nanoseconds, whether there is one)."""
-    there: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
-    instants: NDArray[np.int64] = array.cast(pa.timestamp("ns"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
-    return instants, there
 
 
 def _near(instants: NDArray[np.int64], wanted: Instant) -> NDArray[np.bool_]:
@@ -156,19 +153,19 @@ def _near(instants: NDArray[np.int64], wanted: Instant) -> NDArray[np.bool_]:
 
 def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]) -> list[int]:
     """The same as `_sharing` in columns that are short: a pattern takes longer to be read than they do."""
-    told: dict[int, set[str]] = {}
+    having: dict[int, set[str]] = {}
     for codes, values in (columns.coded(name) for name in names):
         said = words_in([text.lower() for text in values.shown()], tuple(words))
         for row, code in enumerate(codes.tolist()) if said else ():
             if code in said:
-                told.setdefault(row, set()).update(said[code])
-    rows = sorted(told)
+                having.setdefault(row, set()).update(said[code])
+    rows = sorted(having)
     most = columns.table.rows // 2
     if len(rows) <= most:
         return rows
-    counts = Counter(word for row in rows for word in told[row])
+    counts = Counter(word for row in rows for word in having[row])
     common = {word for word, count in counts.items() if count > most}
-    return sorted((row for row in rows if told[row] - common), key=lambda row: -len(told[row] - common))
+    return sorted((row for row in rows if having[row] - common), key=lambda row: -len(having[row] - common))
 
 
 def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]]:
@@ -210,15 +207,15 @@ def _sharing(columns: Columns, names: Sequence[str], words: Sequence[str]) -> li
         matched |= np.append(hits(values, pattern), False)[codes]
     rows, most = np.flatnonzero(matched), columns.table.rows // 2
     if len(rows) > min(_READ, most):
-        told = np.zeros(len(rows), np.int64)
+        having = np.zeros(len(rows), np.int64)
         for word in words:
             found = np.zeros(len(rows), np.bool_)
             for codes, values in coded:
                 found |= np.append(hits(values, whole_word(word)), False)[codes[rows]]
             if np.count_nonzero(found) <= most:
-                told += found
-        rows = rows[told > 0]
-        rows = rows[np.argsort(-told[told > 0], kind="stable")[:_READ]]
+                having += found
+        rows = rows[having > 0]
+        rows = rows[np.argsort(-having[having > 0], kind="stable")[:_READ]]
     return [int(row) for row in rows]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from hyve import rank
 
@@ -28,6 +28,9 @@ _TIMES, _NUMBERS = 8, 16
 """So many of a question's times and numbers are looked for."""
 _READ, _WORDS = 10_000, 40
 DAY = 86_400 * 10**9
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HELD = range(-(1 << 63), 1 << 63)
+"""Times that a column can hold."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ def read(text: str) -> Question:
         instant = _instant(match)
         if instant is None:
             return match[0]
-        times.setdefault(instant)
+        if instant.at in _HELD:
+            times.setdefault(instant)
         spelled.extend(re.findall(r"[\d:-]{5,}", match[0].split("+")[0]))
         return " "
 
@@ -87,13 +91,10 @@ def _instant(match: re.Match[str]) -> Instant | None:
     length = DAY
     if hours is not None:
         length = 60 * 10**9 if seconds is None else 10 ** (9 - len(fraction or ""))
+    text = f"{day or '1970-01-01'} {hours or '00'}:{minutes or '00'}:{seconds or '00'}"
     try:
-        whole = datetime.fromisoformat(f"{day or '1970-01-01'} {hours or '00'}:{minutes or '00'}:{seconds or '00'}")
+        moment = datetime.fromisoformat(text + (zone if zone and zone[0] in "+-" else "Z"))
     except ValueError:
         return None
-    if zone and zone[0] in "+-":
-        digits = zone[1:].replace(":", "")
-        away = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-        whole += -away if zone[0] == "+" else away
-    at = int((whole - datetime(1970, 1, 1)) / timedelta(seconds=1)) * 10**9 + int((fraction or "").ljust(9, "0"))
+    at = (moment - _EPOCH) // timedelta(seconds=1) * 10**9 + int((fraction or "").ljust(9, "0"))
     return Instant(at % DAY if day is None else at, length, day is None)

@@ -68,6 +68,13 @@ def test_of_a_time_that_no_row_has_the_nearest_row_is_shown() -> None:
     assert 44 in rows(json.dumps(records), "what happened at 12:36:42?", 1_000)  # 2,200 s after 12:00
 
 
+def test_rows_without_a_time_are_near_none() -> None:
+    start = datetime(2026, 1, 31, 23, 0, 25)
+    records = [{"ts": f"{(start + timedelta(seconds=50 * i)).isoformat()}Z", "n": i * i} for i in range(1_000)]
+    records[9]["ts"] = None
+    assert 72 in rows(json.dumps(records), "what happened at 00:00:10?", 800)
+
+
 @pytest.mark.parametrize("number", [500, 2_000])
 def test_a_word_of_any_column_is_found(number: int) -> None:
     """Neither the number of the column nor long cells before it hide it."""
@@ -76,9 +83,14 @@ def test_a_word_of_any_column_is_found(number: int) -> None:
     assert "mutex-zq7" in rows(json.dumps(records), "who holds mutex-zq7?", 4_000)[321]
 
 
+def test_a_number_of_more_than_64_bits_is_found_to_the_last_digit() -> None:
+    records = [{"id": 10**20 + i, "host": f"h{i % 9}"} for i in range(ROWS)]
+    assert f"|{10**20 + 2_222}" in rows(json.dumps(records), f"which host had {10**20 + 2_222}?", 1_000)[2222]
+
+
 def test_numbers_and_times_that_nothing_has_bring_no_rows() -> None:
     text = json.dumps(orders())
-    asked = "why is it slow? 99999999 2020-01-01T00:00:00Z 123456789012345678901234567890"
+    asked = "why is it slow? 99999999 2020-01-01T00:00:00Z 123456789012345678901234567890 9999-12-31 0001-01-01"
     assert rows(text, asked, 1_500).keys() <= rows(text, "why is it slow?", 1_500).keys()
 
 
@@ -90,6 +102,7 @@ def test_numbers_and_times_that_nothing_has_bring_no_rows() -> None:
         ("1970-01-02", (), (Instant(DAY, DAY, False),)),
         ("1970-01-01T02:00:00.5+02:00", (), (Instant(5 * 10**8, 10**8, False),)),
         ("1970-01-01 00:01 UTC", (), (Instant(60 * 10**9, 60 * 10**9, False),)),
+        ("9999-12-31 0001-01-01 00:00+05:00 9999-12-31 23:59-05:00", (), ()),
         ("25:99 1970-13-01 10.0.0.31:9100 v2.31", (), ()),
         ("1,015,554 id=55 node-1234 -5.5 7", ("1015554", "55", "1234", "-5.5"), ()),
         ("7f3e2a10-1111-4222-8333-abcdefabcdef", (), ()),
