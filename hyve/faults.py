@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from hyve import rank
 from hyve.profile import ColumnView, Profile
 
-_NAMES = frozenset(
-    """
-    code condition denied err error errors exception exceptions exit failed failure failures fatal fault faults level
-    outcome panic phase problem rcode reason result severity state status violation warning warnings
-    """.split()  # noqa: SIM905 (a list would take thirty lines)
-)
 _ERRORS = frozenset(
     {"err", "error", "errors", "exception", "exceptions", "failed", "failure", "failures", "fatal", "fault", "panic"}
 )
+_FAULTS = frozenset({"denied", "faults", "level", "problem", "severity", "violation", "warning", "warnings"})
+_OUTCOMES = frozenset({"code", "condition", "exit", "outcome", "phase", "rcode", "reason", "result", "state", "status"})
+_NAMES = _ERRORS | _FAULTS | _OUTCOMES
 _KINDS, _COLUMNS = 20, 4
 """A column of more kinds, and more columns of a table, have no row of each kind."""
 
 
 def tells_faults(view: ColumnView) -> bool:
     """Whether a column is named like what tells failures, and has few kinds that most rows don't have."""
-    if not _named(view.column.name) or not view.complete or view.same or view.distinct > _KINDS:
+    if rank.name_words(view.column.name).isdisjoint(_NAMES) or not view.complete or view.same or view.distinct > _KINDS:
         return False
     return max(view.nulls, view.values[0][1]) * 2 > view.rows and view.nulls + view.values[0][1] > 0
 
@@ -33,11 +29,6 @@ def tells_faults(view: ColumnView) -> bool:
 def names_errors(view: ColumnView) -> bool:
     """Whether what stands in a column is an error."""
     return not rank.name_words(view.column.name).isdisjoint(_ERRORS)
-
-
-@lru_cache(maxsize=4096)
-def _named(name: str) -> bool:
-    return not rank.name_words(name).isdisjoint(_NAMES)
 
 
 def one_of_each(found: Profile, ranked: Sequence[int]) -> list[tuple[int, int]]:

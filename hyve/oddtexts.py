@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hyve.rank import surprise
+from hyve.rank import runs, surprise, surprise_beside
 
 _MANY = 200
 """Of so many ids at most one has characters that are odd."""
@@ -64,8 +64,7 @@ def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
     odd = {bit: count for bit, count in counts.items() if 0 < count * _MANY <= len(texts)}
     scores = np.zeros(len(texts))
     for bit, count in odd.items():
-        as_rare = sum(other <= 2 * count for other in odd.values())
-        found = surprise(len(texts), 2 * as_rare, count)
+        found = surprise_beside(len(texts), count, odd.values())
         scores = np.maximum(scores, np.where(kinds & (1 << bit), found, 0.0))
     return scores if odd else None
 
@@ -110,8 +109,7 @@ def far_numbers(texts: pa.Array[Any], kinds: NDArray[np.integer[Any]]) -> NDArra
     if not len(order):
         return None
     values, owners, groups = values[order], owners[order], groups[order]
-    begin = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-    counts = np.diff(np.append(begin, len(groups)))
+    begin, counts = runs(groups)
     largest = np.maximum.reduceat(values, begin)
     means = (np.add.reduceat(values, begin) - largest) / np.maximum(counts - 1, 1)
     scores = np.zeros(len(texts))

@@ -1,14 +1,11 @@
-"""What to show of a table: rows that the question asks for (BM25) and rows that stand out (rarity) (H17-H19).
-
-Both are scored over all rows; BM25 reads only those that share a word with the query, since all others score 0.
-"""
+"""What rows and columns are ranked by: words, BM25, how rare a value is, how far a number is out (H17-H19)."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -108,6 +105,12 @@ def _mean_weight(corpus: Sequence[Sequence[str]]) -> float:
 def surprise(rows: int, distinct: int, count: int) -> float:
     """How much rarer than its peers a value is that `count` of `rows` have, in nats; 0 for the usual ones."""
     return max(0.0, math.log(rows / max(1, distinct) / count)) if count else 0.0
+
+
+def surprise_beside(rows: int, count: int, others: Iterable[int]) -> float:
+    """The surprise of what `count` of `rows` have: it is less where many of the `others`, itself included, are as
+    rare."""
+    return surprise(rows, 2 * sum(other <= 2 * count for other in others), count)
 
 
 def rare_kinds(

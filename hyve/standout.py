@@ -113,8 +113,7 @@ def _presence(found: Profile, views: Iterable[tuple[int, ColumnView]], scores: _
             odd[1].setdefault(np.packbits(~there).tobytes(), (missing, []))[1].append(i)
     for known in odd:
         for bits, (count, together) in known.items():
-            as_rare = sum(other <= 2 * count for other, _ in known.values())
-            surprise = rank.surprise(rows, 2 * as_rare, count)
+            surprise = rank.surprise_beside(rows, count, (other for other, _ in known.values()))
             these = np.unpackbits(np.frombuffer(bits, np.uint8), count=rows).astype(np.float64)
             for i in together if surprise > _STANDS_OUT else ():
                 scores.add(i, these * surprise)
