@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
+from hyve.columns import Columns
 from hyve.levels import HELD, MOST, Floats, Rows, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dimension, names_codes
@@ -78,16 +79,29 @@ def _may_be_held(view: ColumnView) -> bool:
     return view.numeric and 1 < view.distinct <= 12 and not view.nulls and not view.same and not names_codes(view)
 
 
-class Changes:
-    """What changes in a table. `series_of` columns are the rows that go together, and how many series there may be."""
+def series_of(columns: Columns, dimensions: Iterable[ColumnView]) -> tuple[Rows, int]:
+    """(the number of each row's series: those alike in what tells who they are about; how many there may be)."""
+    rows = columns.table.rows
+    series = np.zeros(rows, np.int64)
+    size = parted = 1
+    for view in sorted(dimensions, key=lambda view: (entity_rank(view), view.distinct)):
+        if size * view.distinct * 8 <= rows and parted <= 3:
+            series = series * (view.distinct + 1) + columns.coded(view.column.name)[0] + 1
+            size, parted = size * view.distinct, parted + 1
+    return series, size
 
-    def __init__(self, found: Profile, series_of: Callable[[Sequence[ColumnView]], tuple[Rows, int]]) -> None:
+
+class Changes:
+    """What changes in a table."""
+
+    def __init__(self, found: Profile) -> None:
         self.found = found
         size = found.table.rows
         times = (i for i, view in enumerate(found.views) if view.time and view.nulls * 10 <= size and view.distinct > 2)
         self.time = next(times, None)
         self.handed = [view for view in self._dimensions if self._hands_over(view)]
-        self.series, self.count = series_of([view for view in self._dimensions if view not in self.handed])
+        lasting = [view for view in self._dimensions if view not in self.handed]
+        self.series, self.count = series_of(found.columns, lasting)
 
     def others(self) -> list[Change]:
         """The gaps of times and of numbers at a fixed distance, and the changes of numbers that are held for long."""

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve import rank
-from hyve.changes import Change, Changes
-from hyve.columns import Codes, Columns
+from hyve.changes import Change, Changes, series_of
+from hyve.columns import Codes
 from hyve.oddtexts import far_numbers, odd_characters
-from hyve.profile import ColumnView, Profile, entity_rank, is_dimension, is_measure
-from hyve.templates import MASK, kinds_of
+from hyve.profile import ColumnView, Profile, is_dimension, is_measure
+from hyve.templates import MASK, kinds_of, masked_texts
 
 _RARE = 60
 _FULL = 3
@@ -59,23 +58,23 @@ def stands_out(found: Profile) -> StandsOut:
                 codes, _, _, counts = columns.counted(view.column.name)
                 scores.add(i, rank.rare_kinds(codes, counts, _LEAST), codes)
         _presence(found, views, scores)
-    for i, view in _texts(views, table.rows):
+    for i, view in _texts(views):
         codes, values = columns.coded(view.column.name)
         if columns.short:
             kinds = np.array(kinds_of(values.shown()))
         else:
-            kinds = pc.replace_substring_regex(values.array, MASK, "#").dictionary_encode().indices.to_numpy()
+            kinds = masked_texts(values.array, MASK).dictionary_encode().indices.to_numpy()
         of_rows = np.append(kinds, -1)[codes]
         scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
         scores.of_values(i, codes, far_numbers(values.array, kinds) if table.rows >= _MANY else None)
     for i, view in views:
-        if view.identifier:
+        if view.identifier and table.rows >= _MANY:
             codes, values = columns.coded(view.column.name)
-            scores.of_values(i, codes, odd_characters(values.array) if table.rows >= _MANY else None)
-    changes = Changes(found, lambda dimensions: _series(columns, dimensions))
+            scores.of_values(i, codes, odd_characters(values.array))
+    changes = Changes(found)
     series = changes.series
     if changes.handed:
-        series, _ = _series(columns, [view for _, view in views if is_dimension(view)])
+        series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
     told = changes.others()
     for i in _measures(views, table.rows):
         numbers, there = columns.floats(found.views[i].column.name)
@@ -119,13 +118,12 @@ def _presence(found: Profile, views: Iterable[tuple[int, ColumnView]], scores: _
                 scores.add(i, these * surprise)
 
 
-def _texts(views: Iterable[tuple[int, ColumnView]], rows: int) -> Iterator[tuple[int, ColumnView]]:
+def _texts(views: Iterable[tuple[int, ColumnView]]) -> Iterator[tuple[int, ColumnView]]:
     """The columns of texts that are looked at for what they say."""
     texts = [(i, v) for i, v in views if v.column.type == "VARCHAR" and v.distinct > 12 and not v.identifier]
-    if any(view.column.name == "template" for _, view in texts):
-        texts = [(i, view) for i, view in texts if view.column.name == "template"]
+    texts = [(i, view) for i, view in texts if view.column.name == "template"] or texts
     room = _CHARACTERS
-    for place, (i, view) in enumerate((i, view) for i, view in texts if not view.complete):
+    for place, (i, view) in enumerate([(i, view) for i, view in texts if not view.complete]):
         longest = max((len(sample) for sample in view.samples), default=0)
         room -= view.distinct * (longest + 1)
         if place < _TEXTS or room > 0:
@@ -148,18 +146,6 @@ def _lopsided(view: ColumnView) -> float:
     with np.errstate(all="ignore"):
         part = (view.mean - float(view.low)) / (float(view.high) - float(view.low))
     return abs(part - 0.5) if np.isfinite(part) else 0.5
-
-
-def _series(columns: Columns, dimensions: Iterable[ColumnView]) -> tuple[NDArray[np.int64], int]:
-    """(the number of each row's series: those alike in what tells who they are about; how many there may be)."""
-    rows = columns.table.rows
-    series = np.zeros(rows, np.int64)
-    size = parted = 1
-    for view in sorted(dimensions, key=lambda view: (entity_rank(view), view.distinct)):
-        if size * view.distinct * 8 <= rows and parted <= 3:
-            series = series * (view.distinct + 1) + columns.coded(view.column.name)[0] + 1
-            size, parted = size * view.distinct, parted + 1
-    return series, size
 
 
 class _Scores:
