@@ -63,13 +63,17 @@ def precedence(line: Line) -> tuple[float, int, int, int]:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A text that fits: how many lines it has, how many of those that wanted in it has not, the tokens left unused."""
+    """A text that fits: its lines, how many of those that wanted in it has not, the tokens left unused."""
 
     text: str
-    lines: int
+    kept: tuple[Line, ...]
     left: int
     unused: int
-    kept: tuple[Line, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """How many lines it has."""
+        return len(self.kept)
 
     @property
     def rows(self) -> set[tuple[int, int]]:
@@ -97,9 +101,7 @@ def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int
             text = _assemble(kept, names, tables, rest, most)
             said = dict.fromkeys([note] * bool(note) + [note for line in kept for note in line.notes])
             text = f"# {'; '.join(said)}\n{text}" if said else text
-            found = known[key] = Fitted(
-                text, len(kept), len(lines) - len(kept), budget - count_tokens(text), tuple(kept)
-            )
+            found = known[key] = Fitted(text, tuple(kept), len(lines) - len(kept), budget - count_tokens(text))
         return found
 
     kept = _taken(lines, room)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,8 @@ _KEYS = frozenset({"_id", "_row_id", "_line", SERIES})
 
 def free_text(table: Table) -> bool:
     """Whether a table holds lines of text."""
-    return [column.name for column in table.columns if not structural(column)][:4] == _LINE_COLUMNS
+    names = (column.name for column in table.columns if not structural(column))
+    return list(islice(names, len(_LINE_COLUMNS))) == _LINE_COLUMNS
 
 
 _LINE_COLUMNS = ["line", "text", "template", "variables"]

@@ -19,17 +19,10 @@ from hyve import codecs, rank
 from hyve.asked import asked
 from hyve.faults import one_of_each
 from hyve.naming import quote
-from hyve.profile import (
-    ENTITIES,
-    ColumnView,
-    Profile,
-    entity_rank,
-    free_text,
-    names_entities,
-)
+from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, names_entities
 from hyve.question import Question
 from hyve.standout import StandsOut, stands_out
-from hyve.templates import MASK
+from hyve.templates import masked
 
 _ROW_COLUMNS, _IDS = 14, 2
 _LEAST_COLUMNS, _CELL = 6, 40
@@ -209,7 +202,7 @@ def row_view(
             if hidden and ids:
                 cells, hides = (*cells[:hidden], *cut), True
         else:
-            template = _MASK.sub("#", row_text(cells, _TEMPLATE_CELL))
+            template = masked(row_text(cells, _TEMPLATE_CELL))
             seen[template] = seen.get(template, 0) + 1
             share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
         rows.append((row, share, cells))
@@ -251,9 +244,10 @@ def _picked(
     """
     views = found.views
     width = max(_LEAST_COLUMNS, min(_ROW_COLUMNS, budget // _CELL))
-    chosen = [i for i in dict.fromkeys(reasons) if i in set(keep)]
-    ids = [i for i in [*chosen, *keep] if views[i].identifier]
-    ids = list(dict.fromkeys(ids))[: _IDS if width == _ROW_COLUMNS else 1 if ids and ids[0] in chosen else 0]
+    kept = frozenset(keep)
+    chosen = [i for i in dict.fromkeys(reasons) if i in kept]
+    ids = [i for i in dict.fromkeys([*chosen, *keep]) if views[i].identifier]
+    ids = ids[: _IDS if width == _ROW_COLUMNS else 1 if ids and ids[0] in chosen else 0]
     if free_text(found.table):
         ids = []
     keep = [i for i in keep if not views[i].identifier]
@@ -271,9 +265,6 @@ def _told_by_line(view: ColumnView) -> bool:
     """Whether a row of a table of lines shows a column: its number, where `rowid` does not tell it, and the text."""
     numbered = view.step is not None and not view.step.gaps and view.low == 1
     return view.column.name == "text" or (view.column.name == "line" and not numbered)
-
-
-_MASK = re.compile(MASK, re.ASCII)
 
 
 def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:

@@ -38,7 +38,7 @@ from hyve.profile import (
     told,
 )
 from hyve.question import Question
-from hyve.rowview import RowView, listing, row_text, row_view, show
+from hyve.rowview import RowView, listing, row_view, show
 from hyve.store import Column, Table
 from hyve.writer import LEGEND
 
@@ -134,7 +134,7 @@ class TableView:
                 ]
                 text = f"  {toon.row([row, *shown])}"
             else:
-                text = f"{row}|{self.rows.text(row, cells, limit) if self.rows.wide else row_text(cells, limit)}"
+                text = f"{row}|{self.rows.text(row, cells, limit)}"
             yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
 
     @cached_property
@@ -180,20 +180,12 @@ class Brief:
     def lines(self, limit: int) -> list[Line]:
         """The candidate lines."""
         i, weight, table = self.index, self.weight, self.table
-        names = [quote(column.name) for column in told(table)]
+        columns = tuple(column.name for column in told(table))
+        names = [quote(name) for name in columns]
         more = f", ... ({len(names) - _NAMES} more)" if len(names) > _NAMES else ""
         first = max(weight * 1.1, self.naming if self.entities else 0.0)
         lines = [Line(i, HEAD, 0, first, f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}{self.note}")]
-        lines.append(
-            Line(
-                i,
-                COLUMNS,
-                0,
-                weight,
-                f"- {', '.join(names[:_NAMES])}{more}",
-                tuple(column.name for column in told(table)),
-            )
-        )
+        lines.append(Line(i, COLUMNS, 0, weight, f"- {', '.join(names[:_NAMES])}{more}", columns))
         for place, view in enumerate(self.entities, 1):
             lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}, None), (view.column.name,)))
         return lines

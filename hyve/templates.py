@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 MASK = r"\w*\d\w*(?:[-.:/]\w*\d\w*)*"
 """What makes two log lines differ though they say the same: ids, addresses, numbers."""
 
-
 HIDDEN = rf"\x1b\[[0-9;]*m|{MASK}"
 """What a text is without: ids, numbers and colours are `#`. DuckDB and Arrow read it alike, by RE2, and Python, too."""
 
@@ -26,6 +25,11 @@ _ZEROS = str.maketrans("123456789", "0" * 9)
 def template_of(column: str) -> str:
     """SQL of what a text says."""
     return f"regexp_replace({column}, '{HIDDEN}', '#', 'g')"
+
+
+def masked(text: str) -> str:
+    """A text with `#` for what MASK finds in it."""
+    return _PATTERNS[MASK].sub("#", text)
 
 
 def masked_texts(texts: pa.Array[Any], pattern: str) -> pa.Array[Any]:
