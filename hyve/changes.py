@@ -13,10 +13,9 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +66,6 @@ class _Parted:
     rows: Rows
     starts: Rows
     sizes: Rows
-    labels: Sequence[str]
 
     @cached_property
     def owners(self) -> Rows:
@@ -140,7 +138,7 @@ class Changes:
     @cached_property
     def whole(self) -> _Parted:
         size = len(self.rows)
-        return _Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]), ("",))
+        return _Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]))
 
     @cached_property
     def _dimensions(self) -> list[ColumnView]:
@@ -172,11 +170,11 @@ class Changes:
         for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
             if view.distinct * _FEWEST > view.rows:
                 continue
-            codes, values = self.found.columns.coded(view.column.name)
+            codes, _ = self.found.columns.coded(view.column.name)
             short = codes[self.rows].astype(np.int16)  # these are sorted by their bits
             order = np.argsort(short, kind="stable")[view.nulls :]
             starts, sizes = rank.runs(short[order])
-            found.append(_Parted(view, self.rows[order], starts, sizes, [str(value) for value in values.shown()]))
+            found.append(_Parted(view, self.rows[order], starts, sizes))
         return found
 
     @cached_property
@@ -295,7 +293,7 @@ class Changes:
 
     def _change(self, column: int, score: float, rows: Rows, at: int, text: str, parted: _Parted, group: int) -> Change:
         before, behind = int(rows[at - 1]), int(rows[at])
-        when = f" ({self._at(self.time, behind)})" if self.time is not None else ""
+        when = f" ({self._at(self.found.views[self.time], behind)})" if self.time is not None else ""
         name = quote(self.found.views[column].column.name)
         place = f" from rowid {behind}{when}"
         return Change(column, score, (before, behind), f"- {name}: {text}", self._of(parted, group), place)
@@ -303,12 +301,13 @@ class Changes:
     def _of(self, parted: _Parted, group: int) -> str:
         if parted.by is None:
             return ""
-        code = int(self.found.columns.coded(parted.by.column.name)[0][parted.rows[parted.starts[group]]])
-        name = parted.labels[code]
+        codes, values = self.found.columns.coded(parted.by.column.name)
+        name = str(values.shown()[codes[parted.rows[parted.starts[group]]]])
         return f"{SERIES} {name}" if parted.by.column.name == SERIES else name
 
-    def _at(self, column: int, row: int) -> Any:
-        return self.found.columns.cells(self.found.views[column].column.name, [row])[0]
+    def _at(self, view: ColumnView, row: int) -> str:
+        """What stands in a row, as it is shown."""
+        return str(self.found.columns.cells(view.column.name, [row])[0])
 
     # Gaps
 
@@ -351,7 +350,7 @@ class Changes:
     def _gap(self, column: int, at: Rows, rows: Rows, place: int, ratio: float, of: str) -> Change:
         view = self.found.views[column]
         name, before = quote(view.column.name), int(rows[place - 1])
-        since = f" after {self._at(column, before)} (rowid {before})"
+        since = f" after {self._at(view, before)} (rowid {before})"
         score = min(8.0, 5 + ratio / 20)
         if place == len(rows):
             return Change(column, score, (before,), f"- {name}: none", of, since)

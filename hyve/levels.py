@@ -87,7 +87,8 @@ def placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, 
         first = int(near[number - 1]) + block if number else 0
         last = int(near[number + 1]) - block if number + 1 < len(near) else count
         at = _exact(away, max(first, place - 3 * block), place, min(last, place + 3 * block))
-        before, behind = away[max(first, at - 8 * block) : at], away[at : min(last, at + 8 * block)]
+        left, right = slice(max(first, at - 8 * block), at), slice(at, min(last, at + 8 * block))
+        before, behind = away[left], away[right]
         if min(len(before), len(behind)) < min(block, HELD):
             continue
         low, high = np.quantile(before, (0.25, 0.5, 0.75)), np.quantile(behind, (0.25, 0.5, 0.75))
@@ -99,8 +100,7 @@ def placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, 
         drift = max(abs(float(np.median(half[1]) - np.median(half[0]))) for half in (_halves(before), _halves(behind)))
         if drift > _MOVED * abs(step):
             continue
-        values = (numbers[max(first, at - 8 * block) : at], numbers[at : min(last, at + 8 * block)])
-        was, became = float(np.median(values[0])), float(np.median(values[1]))
+        was, became = float(np.median(numbers[left])), float(np.median(numbers[right]))
         if (became - was) * step > 0:
             found.append((at, was, became))
     return found

@@ -72,10 +72,9 @@ def encode(values: Sequence[Any], names: Collection[str] = ()) -> str:
     if cheapest and (depth == 0 or depth > _DEPTH):
         return cheapest[1]
     text = _notation(values)
-    if any(name not in text for name in names):
+    if any(name not in text and (not plain or name in plain[0]) for name in names):
         # A name that codecs take apart can't be found: it is spelled out where that costs no more than JSON or TOON.
-        wanted = {name for name in names if name not in text and (not plain or name in plain[0])}
-        text = _notation(values, KINDS - _TAKING_APART) if wanted else text
+        text = _notation(values, KINDS - _TAKING_APART)
     return cheapest[1] if cheapest and count_tokens(text) > cheapest[0] * _CLEARER else text
 
 

@@ -20,7 +20,8 @@ from hyve import rank
 from hyve.columns import Codes, Columns, Values, nested
 from hyve.store import Column, Table
 
-COLUMNS = 80
+PROFILED = 80
+"""So many columns of a table are described, or more where the budget has room for them."""
 SMALL = 64
 """A dimension of up to this many values has all of them named."""
 SERIES = "series_idx"
@@ -153,7 +154,7 @@ def told(table: Table) -> list[Column]:
     ]
 
 
-def profile(columns: Columns, most: int = COLUMNS) -> Profile:
+def profile(columns: Columns, most: int = PROFILED) -> Profile:
     """The figures of a table's columns, `most` of them, in the order of the columns."""
     views: list[ColumnView] = []
     if columns.table.rows:

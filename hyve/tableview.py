@@ -19,9 +19,9 @@ from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
 from hyve.mistyped import mistyped
 from hyve.naming import quote
-from hyve.profile import COLUMNS as PROFILED
 from hyve.profile import (
     ENTITIES,
+    PROFILED,
     SERIES,
     SMALL,
     ColumnView,
