@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -98,18 +99,25 @@ def too_deep(value: Any, source: str, above: int = 0) -> bool:
         return False
     if written(value, above) is not None:
         return False
-    level, depth = [value] if isinstance(value, dict | list | tuple) else [], above
+    return any(depth > MAX_DEPTH for depth, _ in enumerate(_levels(value), above + 1))
+
+
+def holds_pairs(value: Any) -> bool:
+    """Whether an object stands in a value that no dict can hold."""
+    return any(type(node) is Pairs for level in _levels(value) for node in level)
+
+
+def _levels(value: Any) -> Iterator[list[Any]]:
+    """The containers of a value by how deep they are nested, the outermost first."""
+    level = [value] if isinstance(value, dict | list | tuple) else []
     while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return True
+        yield level
         level = [
             child
             for node in level
             for child in (node.values() if isinstance(node, dict) else node)
             if isinstance(child, dict | list | tuple)
         ]
-    return False
 
 
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hyve.exactjson import STRING, Decoder, Pairs, flags, too_deep
+from hyve.exactjson import STRING, Decoder, flags, holds_pairs, too_deep
 from hyve.kept import MAX_DEPTH
 from hyve.rawdecode import raw_decode
 
@@ -393,7 +393,7 @@ class _Reader:
             return ""
         self.work += 8 * (end - start)
         found = self.repair(self.text, start, end)
-        if found is None or not isinstance(found[0], dict) or _holds_pairs(found[0]):
+        if found is None or not isinstance(found[0], dict) or holds_pairs(found[0]):
             return ""
         self.met.update(found[1], ("repaired",))
         return json.dumps(found[0]) + behind
@@ -481,17 +481,3 @@ class _Reader:
 def _alike(wanted: set[Any], keys: set[Any]) -> bool:
     """Whether an object of these keys may be an item of a list of others."""
     return 2 * len(wanted & keys) >= max(len(wanted), len(keys))
-
-
-def _holds_pairs(value: Any) -> bool:
-    level = [value]
-    while level:
-        if any(type(node) is Pairs for node in level):
-            return True
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list | tuple)
-        ]
-    return False
