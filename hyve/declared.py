@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from hyve.ducktypes import type_name
-from hyve.naming import quote
+from hyve.naming import literal, quote
 
 _ROWS = 1 << 13
 """Rows of a table for which it is worth the time."""
@@ -60,14 +60,14 @@ def declared(table: pa.Table, room: int) -> Declared | None:
         if column.null_count == len(column):
             kind += f" AS (CAST(NULL AS {kind}))"
         elif texts is not None and len(texts) == 1 and not column.null_count:
-            kind += f" AS (CASE WHEN _row_id IS NOT NULL THEN {_literal(texts[0])} END)"
+            kind += f" AS (CASE WHEN _row_id IS NOT NULL THEN {literal(texts[0])} END)"
         elif place is not None and place in known:
             kind += f" AS ({quote(known[place])})"
         else:
             loaded.append(name)
             known[place] = name
             if texts is not None and name in as_codes:
-                kind = f"ENUM ({', '.join(map(_literal, texts))})"
+                kind = f"ENUM ({', '.join(map(literal, texts))})"
         definitions.append(f"{quote(name)} {kind}")
     return Declared(", ".join(definitions), loaded, [name for name in loaded if name in as_codes])
 
@@ -94,7 +94,3 @@ def _texts(column: pa.ChunkedArray[Any]) -> list[str] | None:
     if len(texts) * _SPARED > len(column) or max(map(len, texts), default=0) > _LONGEST or sum(map(len, texts)) > _MOST:
         return None
     return list(texts)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
