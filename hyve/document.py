@@ -29,16 +29,7 @@ from hyve.flawed import Unread
 from hyve.freetext import FreeText, outside
 from hyve.lenient import read_lenient
 from hyve.rawdecode import raw_decode
-from hyve.recovery import (
-    ANSI,
-    BEGUN,
-    LIKELY,
-    NEAR,
-    REST_BLANK,
-    cut_large,
-    read_root,
-    recover,
-)
+from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, cut_large, read_root, recover
 from hyve.strictjson import Ahead, Decoder, Lines, Pairs, too_deep
 from hyve.tables import Delimited
 
