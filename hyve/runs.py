@@ -64,7 +64,6 @@ class Runs:
         self.rows += table.rows
         if fields is not None:
             self.shredder.fields(table, fields)
-            self.shredder.expand = self.expand
         self._pack(table)
         self.tables.append(table)
 

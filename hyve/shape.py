@@ -42,7 +42,7 @@ from hyve.collector import collector_paused
 from hyve.encodings import encodable
 from hyve.escaped import embedded
 from hyve.strictjson import MAX_DEPTH, Pairs
-from hyve.typed import numbers, times
+from hyve.typed import spelled
 
 Signature = str | tuple[Any, ...]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64] | np.dtype[np.int32]]
@@ -121,11 +121,7 @@ class TableData:
 
 @collector_paused()
 def shred(
-    values: Sequence[Any],
-    *,
-    expand: bool = True,
-    derived: bool = False,
-    fields: Fields | None = None,
+    values: Sequence[Any], *, expand: bool = True, derived: bool = False, fields: Fields | None = None
 ) -> TableData:
     """The table whose rows are `values`, with its child tables.
 
@@ -170,29 +166,22 @@ class Shredder:
         return table
 
     def fields(self, table: TableData, fields: Fields) -> None:
-        """Puts beside the texts of a table what they were found to hold; from then on texts are expanded."""
+        """Puts beside the texts of a table what they were found to hold. Texts in that are expanded."""
         key, found = fields
         rows = [row for row, value in enumerate(found) if value is not None]
-        self.expand = True
         if rows:
+            expand, self.expand = self.expand, True
             self.node(table, (key, FIELDS), rows, [found[row] for row in rows], True)
+            self.expand = expand
 
     def finish(self, root: TableData) -> None:
         """Puts typed columns beside text, and columns and tables in the order in which the source has them first."""
         for table in root.walk():
             for path, column in list(table.columns.items()):
-                if not column.spells or column.array is None:
-                    continue
-                told = column.array.drop_null() if column.array.null_count else column.array
-                sample = [text for text in told.slice(0, 64).to_pylist() if text][:50]
-                if len(sample) < 50 < len(told):
-                    sample = [text for text in told.slice(0, 2000).to_pylist() if text][:50]
-                coded = pa.types.is_dictionary(column.array.type)
-                array: Any = column.array.cast(pa.string()) if coded else column.array
-                for step, typed in ((NUMBER, numbers), (TIME, times)):
-                    read = typed(array, sample)
-                    if read is not None:
-                        table.columns[*path, step] = ColumnData(read, True)
+                if column.spells and column.array is not None:
+                    for step, read in zip((NUMBER, TIME), spelled(column.array), strict=True):
+                        if read is not None:
+                            table.columns[*path, step] = ColumnData(read, True)
             place = self.place(table)
             table.columns = dict(sorted(table.columns.items(), key=place))
             table.children = dict(sorted(table.children.items(), key=place))
@@ -406,9 +395,9 @@ class Shredder:
                 picked_rows = [rows[i] for i in picks]
                 found[key] = self.node(table, (*path, key), picked_rows, [values[i][key] for i in picks], derived)
             if sparse:
-                places = {keys: iter(range(len(keys))) for keys in distinct}
                 entries: dict[Path, dict[Any, Signature]] = {
-                    keys: {key: ("e", next(places[keys])) for key in keys if key in sparse} for keys in distinct
+                    keys: {key: ("e", i) for i, key in enumerate(filter(sparse.__contains__, keys))}
+                    for keys in distinct
                 }
                 return self.signatures(keysets, distinct, found, entries)
         return self.signatures(keysets or repeat(alike, len(values)), distinct, found)

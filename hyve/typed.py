@@ -21,11 +21,23 @@ _TIME = re.compile(
 )
 _FEW = 1_000
 """Texts that are looked at one by one: so few take less time than a call of Arrow."""
+_SAMPLE = 50
+"""Texts that tell whether a column may spell numbers or times at all."""
 _ACCESS_LOG = r"^(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})$"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def spelled(texts: pa.Array[Any]) -> tuple[pa.Array[Any] | None, pa.Array[Any] | None]:
+    """The numbers and the times that a column of texts spells, be they held as codes: None where it spells none."""
+    told = texts.drop_null() if texts.null_count else texts
+    sample = [text for text in told.slice(0, 64).to_pylist() if text][:_SAMPLE]
+    if len(sample) < _SAMPLE < len(told):
+        sample = [text for text in told.slice(0, 2000).to_pylist() if text][:_SAMPLE]
+    array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
+    return _numbers(array, sample), _times(array, sample)
+
+
+def _numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
     """The numbers that a text column spells; None where it holds anything else than numbers and words for "none".
 
     NaN and infinities, which would spoil every sum, are null: the text says them.
@@ -49,7 +61,7 @@ def numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None
     return None
 
 
-def times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
     """The instants (UTC, nanoseconds) that a text column spells as ISO 8601, or as access logs and Go's log package do;
     None where it holds anything else.
 
