@@ -243,8 +243,7 @@ class _Group:
     def found(self) -> Iterator[formats.Found]:
         """The telemetry relations that the parts hold; shreds them on the way. Raises Inseparable, but once."""
         if self.ahead is None or not self.separable:
-            for _ in self.shredded():
-                pass
+            self.settled()
             yield formats.find(self.values if self.ahead is None else self.ahead.values())
             return
         try:
