@@ -1,11 +1,10 @@
 """JSON as people and programs write it when they don't follow its grammar: the second pass (H7).
 
 Rules:
-- What is taken: comments, trailing commas, commas too many in an object,
-  a comma left out at a line's end, raw control characters in strings, unknown
-  escapes (kept as they stand, and in a Windows path all backslashes), single quotes,
-  keys without quotes, `=>` for the colon, words and numbers of JavaScript,
-  Python and Ruby, one-word texts without quotes, a list or object whose closer is missing where an outer one closes.
+- What is taken: comments, trailing commas, commas too many in an object, a comma left out at a line's end, raw control
+  characters in strings, unknown escapes (kept as they stand, and in a Windows path all backslashes), single quotes,
+  keys without quotes, `=>` for the colon, words and numbers of JavaScript, Python and Ruby, one-word texts without
+  quotes, a list or object whose closer is missing where an outer one closes.
 - What is never done: leaving out or adding an item, cutting or joining strings, choosing between repeated keys, making
   a value of an ellipsis.
 - `quotes_inside` is the third pass: a quote ends a string only where what follows can follow a string, so that
