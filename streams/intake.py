@@ -31,9 +31,9 @@ from typing import Any
 
 import orjson
 
-from hyve.formats import Record, events, find, normalised, otlp_proto
+from hyve.formats import Record, events, normalised, otlp_proto, text_relations
 from hyve.formats.rows import log_record
-from hyve.formats.scalars import Relations, instant_ns, plain
+from hyve.formats.scalars import instant_ns, plain
 from hyve.strictjson import Pairs
 from schemas import TelemetryRecord
 from streams import metrics
@@ -185,7 +185,7 @@ def _text(body: bytes) -> list[Record]:
     text = body.decode("utf-8", "replace")
     if not text.strip():
         raise Poison("the record is empty")
-    found: Relations = find((), text.splitlines()).relations
+    found = text_relations(text.splitlines())
     return normalised(found) or normalised(
         {"log_records": [log_record(_begun(text), "unknown", text.strip("\r\n"), attributes={}, resource={})]}
     )
