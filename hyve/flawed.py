@@ -85,7 +85,7 @@ class _List(NamedTuple):
     key: str
 
 
-class _Ellipsis(Exception):
+class LeftOut(Exception):
     """What was left out by the text's writer is no flaw."""
 
 
@@ -93,7 +93,7 @@ def read_flawed(text: str, start: int, limit: int, end: int, repair: Repair, ell
     """Reads the document with lists of records at `start`, which strict JSON can't read; None where it has none.
 
     What is left out ends before `limit`, where other text may begin, unless a record of a list over several lines is
-    indented like those before; nothing is read beyond `end`. None, too, where an ellipsis is left out, unless
+    indented like those before; nothing is read beyond `end`. Raises LeftOut where an ellipsis is left out, unless
     `ellipses` may be.
     """
     if limit - start <= _BEGIN and not text[text.rfind("\n", 0, start) + 1 : start].strip():
@@ -101,10 +101,7 @@ def read_flawed(text: str, start: int, limit: int, end: int, repair: Repair, ell
         limit = rows.end() if rows else limit
     if not _OPENS.search(text, start, min(limit, start + _BEGIN)):
         return None
-    try:
-        return _Reader(text, start, limit, end, repair, ellipses).read()
-    except _Ellipsis:
-        return None
+    return _Reader(text, start, limit, end, repair, ellipses).read()
 
 
 class _Reader:
@@ -407,7 +404,7 @@ class _Reader:
         if reason and not instead.strip(", "):
             unread = self.text[begin:stop]
             if not self.ellipses and ("..." in unread or "…" in unread):
-                raise _Ellipsis
+                raise LeftOut
             self.unread.append(Unread(begin, stop, reason))
 
     def _close(self, one: _List, item: int, end: int, bound: int) -> bool:

@@ -22,7 +22,7 @@ import json_repair
 
 from hyve import strictjson
 from hyve.elisions import without_ellipses
-from hyve.flawed import Flawed, Unread, read_flawed
+from hyve.flawed import Flawed, LeftOut, Unread, read_flawed
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
 from hyve.strictjson import MAX_DEPTH, Ahead, Pairs, too_deep
@@ -110,7 +110,11 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     del ahead  # as large as what is read now
-    flawed = read_flawed(text, start, limit, closed, _record, ellipses=False)
+    flawed, elided = None, False
+    try:
+        flawed = read_flawed(text, start, limit, closed, _record, ellipses=False)
+    except LeftOut:
+        elided = True
     if flawed is not None and flawed.value is not None:
         return _flawed(flawed, work)
     for end in ends:
@@ -118,7 +122,7 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
         work += spent
         if reading is not None:
             return Attempt(reading, 0, end)
-    if flawed is None:
+    if elided:
         flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)
     return _flawed(flawed, work) if flawed is not None else Attempt(None, work, start)
 
