@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import hyve
@@ -156,7 +156,9 @@ def single(records: list[Any], place: int) -> Any:
 @settings(max_examples=40, deadline=None)
 @given(st.lists((records | any_records).map(with_id_first), min_size=12, max_size=20), st.integers(0, 2))
 def test_any_list_in_lists_of_one_item(found: list[Any], place: int) -> None:
-    """A long list is read in runs though lists hold it."""
+    """A long list is read in runs though lists hold it; not a list of which one record is most."""
+    sizes = [len(written(record)) for record in found]
+    assume(2 * max(sizes) < sum(sizes))
     check(written(single(found, place)), 60)
 
 
