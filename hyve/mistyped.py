@@ -34,7 +34,8 @@ def mistyped(columns: Columns, views: Iterable[ColumnView], spell: Callable[[str
                 some = dict.fromkeys(map(str, columns.cells(column.typed, rows[:100].tolist())))
                 shown = [spell(text) for text in list(some)[:_EXAMPLES]]
                 more = ", ..." if len(some) > len(shown) or texts > 100 else ""
-                what = "numbers" if numeric(column) else "times"
+                what = "number" if numeric(column) else "time"
+                what = f"a {what}" if texts == 1 else f"{what}s"
                 said = f", {texts:,} not {what} ({', '.join(shown)}{more})"
         if kinds and (spelled := kinds.get(column.path)) and len(spelled) > 1:
             usual = "number" if column.typed and numeric(column) else "text"

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, PARALLEL, TEXT, TIME, Path
+from hyve.shape import EXPANDED, FIELDS, INDEX, LIST, MAP, NUMBER, PAIRS, PARALLEL, TEXT, TIME, TYPED, Path
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +76,7 @@ def column_name(path: Path) -> str:
     return f"{name}_json" if path and path[-1] == EXPANDED else name
 
 
-_SUFFIX: dict[Any, str] = {NUMBER: "num", TIME: "ts", TEXT: "json"}
+_SUFFIX: dict[Any, str] = {**{step: step[0] for step in TYPED}, NUMBER: "num", TIME: "ts", TEXT: "json"}
 
 
 def dotted(path: Path) -> str:

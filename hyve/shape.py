@@ -42,25 +42,26 @@ from hyve.collector import collector_paused
 from hyve.encodings import encodable
 from hyve.escaped import embedded
 from hyve.strictjson import MAX_DEPTH, Pairs
-from hyve.typed import spelled
+from hyve.typed import KINDS, spelled
 
 Signature = str | tuple[Any, ...]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64] | np.dtype[np.int32]]
 Path = tuple[Any, ...]
 """Keys from a row to a leaf or a child table. Tuples among them are steps that are no keys: `(INDEX, i)` a position of
-a fixed-length list, LIST, MAP, PAIRS and `(PARALLEL, first key)` a child table, EXPANDED, FIELDS, NUMBER, TIME and
-TEXT a column beside another one."""
+a fixed-length list, LIST, MAP, PAIRS and `(PARALLEL, first key)` a child table, EXPANDED, FIELDS, TEXT and those of
+TYPED a column beside another one."""
 
 Fields = tuple[Any, Sequence[dict[str, Any] | None]]
 """A key, and what the text there was found to hold in each row (None: nothing)."""
 
 INDEX, PARALLEL = "[]", "parallel"
 EXPANDED, FIELDS = ("expanded",), ("fields",)
-NUMBER, TIME = ("number",), ("time",)
+TYPED = tuple((kind,) for kind in KINDS)
+NUMBER, TIME = TYPED[:2]
 TEXT = ("text",)
 LIST, MAP, PAIRS = ("list",), ("map",), ("pairs",)
-_KEYS = 6
-_STEPS: list[Any] = [EXPANDED, NUMBER, TIME, FIELDS, MAP, None, None, None, PAIRS, LIST, TEXT]
+_STEPS: list[Any] = [EXPANDED, *TYPED, FIELDS, MAP, None, None, None, PAIRS, LIST, TEXT]
+_KEYS = _STEPS.index(None) + 1
 """In which order stands what is at one path: columns beside another one first, keys at place _KEYS."""
 
 MAX_TABLES = 300
@@ -179,9 +180,8 @@ class Shredder:
         for table in root.walk():
             for path, column in list(table.columns.items()):
                 if column.spells and column.array is not None:
-                    for step, read in zip((NUMBER, TIME), spelled(column.array), strict=True):
-                        if read is not None:
-                            table.columns[*path, step] = ColumnData(read, True)
+                    for kind, read in spelled(column.array):
+                        table.columns[*path, (kind,)] = ColumnData(read, True)
             place = self.place(table)
             table.columns = dict(sorted(table.columns.items(), key=place))
             table.children = dict(sorted(table.children.items(), key=place))

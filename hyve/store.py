@@ -41,7 +41,7 @@ from hyve.gather import LINES, Root, gather
 from hyve.guard import Checked, short
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
-from hyve.shape import LIST, MAP, NUMBER, PAIRS, TIME, TableData
+from hyve.shape import LIST, MAP, PAIRS, TYPED, TableData
 from hyve.templates import HIDDEN, MASK, masked_texts, template_of
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class Datastore:
             used.add(column.name.lower())
         for path, column in data.columns.items():
             assert column.array is not None
-            typed = data.columns[path[:-1]].name if path and path[-1] in (NUMBER, TIME) else ""
+            typed = data.columns[path[:-1]].name if path and path[-1] in TYPED else ""
             add(column.name, column.array, dotted(path), column.derived, typed)
             column.array = None
         selected = "*"

@@ -1,93 +1,201 @@
-"""Text columns -> typed columns beside them: the numbers and the times that all of a column spells (H9).
+"""Text columns -> typed columns beside them: numbers, times, durations and sizes that nearly all of a column spells (H9).
 
-Rules: a column is typed as a whole or not at all; words for "none" are null. What is typed is derived: the text stays.
+Rules:
+- A column is typed if 19 of 20 texts in it are, or all but one of at least ten; words for "none" count neither way.
+  What is not of the type is NULL there, and headers say how many texts that is. Nothing is guessed, and the text stays.
+- Numbers: BIGINT, or DOUBLE; DECIMAL where a double would round whole numbers. NaN and infinities, which would spoil
+  every sum, are NULL. Whole numbers beyond 64 bits are ids, unless there are few of them.
+- Times: nanoseconds, UTC where each text says its zone, else as written. Most of a column says which of the two it is:
+  the instant of a time without a zone among zoned ones isn't known, so it is NULL. Times that 64-bit nanoseconds don't
+  reach, such as the year 1 for "not set", and leap seconds are NULL, too.
+- Durations are in seconds (`1h2m`, `250ms`, `PT1.5S`). Where all is like `100m` it may be thousandths, and is none.
+- Sizes are in bytes, if of binary units (`128Mi`, `1.5 GiB`, `10B`): KB is 1,000 of them here and 1,024 there.
+- Percentages are the number before the sign.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
-_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
-_NOTHING = pa.array(["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "<nil>"], pa.string())
-_TIME = re.compile(
-    r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
+KINDS = NUMBER, TIME, SECONDS, BYTES, PERCENT = ("number", "time", "seconds", "bytes", "percent")
+"""What a column may spell."""
+
+_DIGITS = r"(?:\d+(?:\.\d*)?|\.\d+)"
+_NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
+_NUMBER = rf"(?:[+-]?{_DIGITS}(?:[eE][+-]?\d{{1,3}})?|{_NOT_FINITE})"
+_ROUNDED = r"^[+-]?0*[1-9]\d{15}"
+"""Numbers that a double may round to another whole number."""
+
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
+_OFFSET = r"[+-](?:[01]\d|2[0-3]):?[0-5]\d"
+_ZONE = rf"(?:Z|UTC|GMT|{_OFFSET}(?: UTC)?)"
+_TIME = (
+    rf"\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?: ?{_ZONE})?)?|\d{{4}}/\d\d/\d\d {_CLOCK}"
+    rf"|\d\d/[A-Z][a-z]{{2}}/\d{{4}}:{_CLOCK} {_OFFSET}"
 )
-_FEW = 1_000
-"""Texts that are looked at one by one: so few take less time than a call of Arrow."""
-_SAMPLE = 50
-"""Texts that tell whether a column may spell numbers or times at all."""
+_WRITTEN = rf"^\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK})?$"
+_ZONED = rf"^\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|{_OFFSET})$"
 _ACCESS_LOG = r"^(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})$"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
+_UNITS = {
+    "d": ("d", 86_400),
+    "h": ("h", 3_600),
+    "m": ("m(?:in)?", 60),
+    "s": ("s(?:ec)?", 1),
+    "ms": ("ms", -1_000),
+    "us": ("[uµμ]s", -1_000_000),
+    "ns": ("ns", -1_000_000_000),
+}
+"""Units of durations: how they are written, and how many seconds they have or (negative) a second has of them."""
 
-def spelled(texts: pa.Array[Any]) -> tuple[pa.Array[Any] | None, pa.Array[Any] | None]:
-    """The numbers and the times that a column of texts spells, be they held as codes: None where it spells none."""
+
+def _amounts(units: dict[str, str], between: str = "") -> str:
+    """The pattern of amounts of some units one after the other, each in a group called after the unit."""
+    return "".join(rf"(?:(?P<{name}>{_DIGITS}){between}{written}{between})?" for name, written in units.items())
+
+
+_SHORT_DURATION = rf"(?P<sign>[+-]?){_amounts({name: written for name, (written, _) in _UNITS.items()}, ' ?')}"
+_ISO_DURATION = rf"(?P<sign>[+-]?)P{_amounts({'d': 'D'})}(?:T{_amounts({'h': 'H', 'm': 'M', 's': 'S'})})?"
+_ENDED = r"[a-zDHMS]$"
+_CLEAR = r"[dhsi]"
+"""What `100m` lacks."""
+
+_SIZE = rf"(?P<amount>{_DIGITS}) ?(?:(?P<unit>[KMGTPE])iB?|B)"
+_BINARY = pa.array(["", *"KMGTPE"])
+_POWERS = pa.array([1024.0**power for power in range(7)])
+_PERCENT = rf"(?P<amount>[+-]?{_DIGITS}) ?%"
+
+_BEGINS = frozenset("0123456789+-.PNnIi")
+_FEW = 1_000
+"""Texts that are looked at one by one: so few take less time than a call of Arrow."""
+_SAMPLE, _LONGEST = 64, 64
+"""Texts that tell whether a column may spell anything; one of more characters spells nothing."""
+_NOTHING = pa.array(["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "<nil>"], pa.string())
+_NOTHING_TEXTS = frozenset(_NOTHING.to_pylist())
+_NULL = pa.scalar(None, pa.string())
+
+
+def spelled(texts: pa.Array[Any]) -> Iterator[tuple[str, pa.Array[Any]]]:
+    """What a column of texts spells, be they held as codes: (NUMBER, TIME, ...; the values)."""
+    sample = _sample(texts)
+    if not _likely(sample, lambda text: text[0] in _BEGINS):
+        return
+    for kind, form, read in _READERS:
+        if _likely(sample, lambda text, form=form: len(text) <= _LONGEST and form.fullmatch(text)):
+            array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
+            values = read(pc.if_else(pc.is_in(array, _NOTHING), _NULL, array), sample)
+            if values is not None:
+                yield kind, values
+            return
+
+
+def _sample(texts: pa.Array[Any]) -> list[str]:
+    """Some of a column's texts that aren't words for "none", from all of its length."""
     told = texts.drop_null() if texts.null_count else texts
-    sample = [text for text in told.slice(0, 64).to_pylist() if text][:_SAMPLE]
-    if len(sample) < _SAMPLE < len(told):
-        sample = [text for text in told.slice(0, 2000).to_pylist() if text][:_SAMPLE]
-    array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
-    return _numbers(array, sample), _times(array, sample)
+    sample = _spread(told)
+    if len(sample) < _SAMPLE // 2 and len(told) > _SAMPLE:
+        told = told.cast(pa.string()) if pa.types.is_dictionary(told.type) else told
+        sample = _spread(told.filter(pc.invert(pc.is_in(told, _NOTHING))))
+    return sample
 
 
-def _numbers(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
-    """The numbers that a text column spells; None where it holds anything else than numbers and words for "none".
+def _spread(texts: pa.Array[Any]) -> list[str]:
+    if len(texts) > _SAMPLE:
+        texts = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
+    return [text for text in texts.to_pylist() if text not in _NOTHING_TEXTS]
 
-    NaN and infinities, which would spoil every sum, are null: the text says them.
-    """
-    told = [text for text in sample if text not in _NOTHING_TEXTS]
-    finite = [text for text in told if text.lstrip("+-").lower() not in _NOT_FINITE]
-    if not finite or not all(map(_NUMBER.fullmatch, finite)):
+
+def _likely(sample: Sequence[str], spells: Callable[[str], Any]) -> bool:
+    """Whether three of four do: most of a column may do then."""
+    odd, most = 0, len(sample) // 4
+    for text in sample:
+        if not spells(text):
+            odd += 1
+            if odd > most:
+                return False
+    return bool(sample)
+
+
+def _most(array: pa.Array[Any], good: pa.Array[Any]) -> pa.Array[Any] | None:
+    """The texts that are `good`, null for others; None if these are too many."""
+    told = len(array) - array.null_count
+    odd = told - (pc.sum(good).as_py() or 0)
+    if odd == told or (odd * 20 > told and (odd > 1 or told < 10)):
         return None
-    filled = _filled(array)
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            read: pa.Array[Any] = filled.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if kind == pa.int64():
-            return read
-        if any(len(text.strip("+-0")) > 15 and text.isdecimal() for text in finite):
-            return None  # digits that a double rounds are an id, not a quantity
-        finites: pa.Array[Any] = pc.if_else(pc.is_finite(read), read, pa.scalar(None, pa.float64()))
-        return finites
+    some: pa.Array[Any] = pc.if_else(good, array, _NULL)
+    return some
+
+
+def _numbers(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    with suppress(pa.ArrowInvalid):
+        return texts.cast(pa.int64())
+    try:
+        read: pa.Array[Any] = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        some = _most(texts, _matches(texts, f"^{_NUMBER}$"))
+        if some is None:
+            return None
+        texts = pc.if_else(_matches(some, rf"^{_NOT_FINITE}$"), _NULL, some)
+        with suppress(pa.ArrowInvalid):
+            return texts.cast(pa.int64())
+        read = texts.cast(pa.float64())
+    if (pc.max(pc.utf8_length(texts)).as_py() or 0) > 15 and (long := pc.sum(_matches(texts, _ROUNDED)).as_py()):
+        return _exact(texts, long)
+    finite: pa.Array[Any] = pc.if_else(pc.is_finite(read), read, pa.scalar(None, pa.float64()))
+    return finite
+
+
+def _exact(texts: pa.Array[Any], long: int) -> pa.Array[Any] | None:
+    """Numbers, `long` of them with more digits than a double keeps, as decimals; None where these don't hold them."""
+    whole = not pc.any(_matches(texts, r"[.eE]")).as_py()
+    if whole and long * 20 > len(texts) - texts.null_count:
+        return None
+    fractions = pc.extract_regex(texts, r"\.(?P<digits>\d+)$").field("digits")
+    places = pc.max(pc.utf8_length(fractions)).as_py() or 0
+    with suppress(pa.ArrowInvalid):
+        return texts.cast(pa.decimal128(38, places))
     return None
 
 
-def _times(array: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
-    """The instants (UTC, nanoseconds) that a text column spells as ISO 8601, or as access logs and Go's log package do;
-    None where it holds anything else.
-
-    Times beyond the range of 64-bit nanoseconds, such as the year 1 for "not set", are null.
-    """
-    told = [text for text in sample if text not in _NOTHING_TEXTS]
-    if not told or not all(map(_TIME.fullmatch, told)):
-        return None
-    if len(array) <= _FEW and all(map(_in_range, array.to_pylist())) and "," not in told[0] and " " not in told[0][11:]:
-        return _instants(array)
-    filled = _filled(array)
-    if told[0][2] == "/":
-        filled = pc.replace_substring_regex(filled, _ACCESS_LOG, r"\3-\2-\1T\4\5")
+def _times(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    told = [text for text in sample if len(text) >= 10]
+    if len(texts) <= _FEW and all(map(_in_range, texts.to_pylist())):
+        read = _instants(texts)
+        if read is not None:
+            return read
+    if any(text[2] == "/" for text in told):
+        texts = pc.replace_substring_regex(texts, _ACCESS_LOG, r"\3-\2-\1T\4\5")
         for number, month in enumerate(_MONTHS, 1):
-            filled = pc.replace_substring(filled, f"-{month}-", f"-{number:02d}-")
-    elif told[0][4] == "/":
-        filled = pc.replace_substring(filled, "/", "-", max_replacements=2)
-    if "," in told[0]:
-        filled = pc.replace_substring(filled, ",", ".")
-    if " " in told[0][11:]:
-        filled = pc.replace_substring_regex(filled, r" (Z|[+-]\d\d:?\d\d)$", r"\1")
-    if not pc.all(pc.match_substring_regex(filled, r"^\d{4}-"), min_count=0).as_py():
+            texts = pc.replace_substring(texts, f"-{month}-", f"-{number:02d}-")
+    if any(text[4] == "/" for text in told):
+        texts = pc.replace_substring(texts, "/", "-", max_replacements=2)
+    if any("," in text for text in told):
+        texts = pc.replace_substring(texts, ",", ".")
+    if any(text.endswith(("UTC", "GMT")) for text in told):
+        texts = pc.replace_substring_regex(texts, rf"({_OFFSET}) UTC$", r"\1")
+        texts = pc.replace_substring_regex(texts, r" ?(?:UTC|GMT)$", "Z")
+    if any(" " in text[11:] for text in told):
+        texts = pc.replace_substring_regex(texts, rf" (Z|{_OFFSET})$", r"\1")
+    if pc.all(_matches(texts, r"^\d{4}-"), min_count=0).as_py():
+        read = _instants(_reached(texts))
+        if read is not None:
+            return read
+    zoned, written = (_matches(texts, form) for form in (_ZONED, _WRITTEN))
+    some = _most(texts, max(zoned, written, key=lambda good: pc.sum(good).as_py() or 0))
+    if some is None:
         return None
-    known = pc.and_(pc.greater(filled, pa.scalar("1678")), pc.less(filled, pa.scalar("2262")))
-    filled = pc.if_else(known, filled, _NULL)
-    return _instants(filled)
+    days = pc.utf8_slice_codeunits(some, 0, 10)
+    known = pa.array([day for day in pc.unique(days).to_pylist() if day and _is_day(day)], pa.string())
+    return _instants(_reached(pc.if_else(pc.is_in(days, known), some, _NULL)))
 
 
 def _in_range(text: str | None) -> bool:
@@ -95,20 +203,99 @@ def _in_range(text: str | None) -> bool:
     return text is None or (text[4:5] == "-" and "1678" < text < "2262" and text[:4].isdigit() and text[:4].isascii())
 
 
+def _reached(times: pa.Array[Any]) -> pa.Array[Any]:
+    """Those that 64-bit nanoseconds reach."""
+    reached = pc.and_(pc.greater(times, pa.scalar("1678")), pc.less(times, pa.scalar("2262")))
+    some: pa.Array[Any] = pc.if_else(reached, times, _NULL)
+    return some
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _instants(array: pa.Array[Any]) -> pa.Array[Any] | None:
     for zone in ("UTC", None):
-        try:
+        with suppress(pa.ArrowInvalid):
             read: pa.Array[Any] = array.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
-        except pa.ArrowInvalid:
-            continue
-        return read
+            return read
     return None
 
 
-_NULL = pa.scalar(None, pa.string())
-_NOTHING_TEXTS = frozenset(_NOTHING.to_pylist())
+def _seconds(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    some = _amounting(texts, _SHORT_DURATION)
+    if some is None or not pc.any(_matches(some, _CLEAR)).as_py():
+        return None
+    return _total(pc.extract_regex(some, f"^{_SHORT_DURATION}$"))
 
 
-def _filled(array: pa.Array[Any]) -> pa.Array[Any]:
-    filled: pa.Array[Any] = pc.if_else(pc.is_in(array, _NOTHING), _NULL, array)
-    return filled
+def _iso_seconds(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    some = _amounting(texts, _ISO_DURATION)
+    return None if some is None else _total(pc.extract_regex(some, f"^{_ISO_DURATION}$"))
+
+
+def _amounting(array: pa.Array[Any], form: str) -> pa.Array[Any] | None:
+    """The texts of a form of durations that name an amount of something, if most do."""
+    return _most(array, pc.and_(_matches(array, f"^{form}$"), _matches(array, _ENDED)))
+
+
+def _total(amounts: Any) -> pa.Array[Any]:
+    """The seconds that amounts of units are together."""
+    total: Any = 0.0
+    for field in amounts.type:
+        if field.name == "sign":
+            continue
+        _, size = _UNITS[field.name]
+        amount = _doubles(pc.struct_field(amounts, field.name))
+        total = pc.add(total, pc.multiply(amount, float(size)) if size > 0 else pc.divide(amount, float(-size)))
+    minus = pc.equal(pc.struct_field(amounts, "sign"), "-")
+    signed: pa.Array[Any] = pc.if_else(minus, pc.negate(total), total)
+    return signed
+
+
+def _sizes(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    found = _found(texts, _SIZE)
+    if found is None or not pc.any(pc.not_equal(pc.struct_field(found, "unit"), "")).as_py():
+        return None
+    powers = _POWERS.take(pc.index_in(pc.struct_field(found, "unit"), _BINARY))
+    sizes: Any = pc.multiply(_doubles(pc.struct_field(found, "amount")), powers)
+    with suppress(pa.ArrowInvalid):
+        return sizes.cast(pa.int64())
+    return sizes
+
+
+def _percentages(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+    found = _found(texts, _PERCENT)
+    return None if found is None else _doubles(pc.struct_field(found, "amount"))
+
+
+def _found(array: pa.Array[Any], form: str) -> Any:
+    """The groups of a form in the texts of which most are like it; else None."""
+    some = _most(array, _matches(array, f"^{form}$"))
+    return None if some is None else pc.extract_regex(some, f"^{form}$")
+
+
+def _doubles(texts: Any) -> Any:
+    """Numbers; nothing written is 0."""
+    return pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64())
+
+
+def _matches(array: pa.Array[Any], pattern: str) -> Any:
+    return pc.match_substring_regex(array, pattern)
+
+
+_READERS: tuple[tuple[str, re.Pattern[str], Callable[[Any, Sequence[str]], pa.Array[Any] | None]], ...] = tuple(
+    (kind, re.compile(form, re.ASCII), read)
+    for kind, form, read in (
+        (NUMBER, _NUMBER, _numbers),
+        (TIME, _TIME, _times),
+        (SECONDS, _SHORT_DURATION, _seconds),
+        (SECONDS, _ISO_DURATION, _iso_seconds),
+        (BYTES, _SIZE, _sizes),
+        (PERCENT, _PERCENT, _percentages),
+    )
+)

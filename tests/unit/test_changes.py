@@ -319,7 +319,7 @@ def test_a_number_far_above_those_in_the_same_place_of_other_texts_is_shown(kind
     rows = [{"text": said(int(rng.integers(10, 99))), "v": i % 7} for i in range(1_000)]
     assert 618 not in rows_in(data_of(rows))
     rows[618]["text"] = said(93_000)
-    assert re.search(r"^618\|.*93000", data_of(rows), re.MULTILINE)
+    assert re.search(r"^618\|.*93(000|\.0)", data_of(rows), re.MULTILINE)
 
 
 @given(st.lists(st.text(alphabet="0123456789abZ-_.é =", max_size=40), min_size=50, max_size=300, unique=True))
