@@ -203,6 +203,14 @@ class Columns:
             return [cells[row] for row in rows]
         return shown(self.array(name).take(pa.array(rows, pa.int64())))
 
+    def or_texts(self, column: Column, rows: Sequence[int], cells: list[Any]) -> list[Any]:
+        """The `cells` of some rows; where a typed column has no value, what its text says."""
+        if not column.typed or None not in cells:
+            return cells
+        empty = [place for place, cell in enumerate(cells) if cell is None]
+        texts = dict(zip(empty, self.cells(column.typed, [rows[place] for place in empty]), strict=True))
+        return [texts.get(place) or None if cell is None else cell for place, cell in enumerate(cells)]
+
     def _cells(self, name: str) -> list[Any]:
         """A short column as it is shown."""
         cells = self._listed.get(name)

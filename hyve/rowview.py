@@ -180,6 +180,7 @@ def row_view(
     for place, i in enumerate(picked if short else ()):
         head, columns[place] = _shortened(views[i], columns[place])
         names[place] += head
+    columns = [found.columns.or_texts(views[i].column, places, cells) for i, cells in zip(picked, columns, strict=True)]
     wide = _wide(views, picked, columns, question.words)
     hidden = len(picked) - len(ids)
     parting = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]

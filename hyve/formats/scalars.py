@@ -31,6 +31,7 @@ NUMBER_KEYS = {
 """Keys of rows that hold numbers, and of which kind their columns are where no row has one."""
 
 _INT64 = 1 << 63
+_OFFSET = re.compile(r"[+-]\d\d:?\d\d\Z")
 _FRACTION = re.compile(r"[.,](\d+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -151,6 +152,8 @@ def rfc3339_ns(value: Any) -> int | None:
             and value.isascii()
         ):
             return epoch_ns((minute + int(second)) * 1_000_000_000 + int((digits + "000000000")[:9]))
+    if value[-4:] in (" UTC", " GMT"):  # as PostgreSQL and Go print it
+        value = value[:-4] if _OFFSET.search(value, 0, len(value) - 4) else f"{value[:-4]}Z"
     fraction = _FRACTION.search(value)
     digits = fraction.group(1) if fraction else ""
     plain = value[: fraction.start()] + value[fraction.end() :] if fraction else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -48,6 +49,8 @@ def test_one_odd_text_does_not_take_the_times_of_all_others(odd: str, place: int
         assert store.reconstruct(0) == [{"t": value} for value in values]
     text = hyve.view(json.dumps([{"t": value, "n": i} for i, value in enumerate(values)]), budget=900).text
     assert f", 1 not a time ({odd})" in text
+    if place in (0, 1_999):  # the first and the last row are shown
+        assert re.search(rf"^{place}\|{odd}\|{place}$", text, re.MULTILINE)
 
 
 def test_times_without_a_zone_lose_the_few_that_have_one() -> None:
