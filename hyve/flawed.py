@@ -64,6 +64,7 @@ _OTHER = r'[^"\[\]{}]*+'
 _NEXT_BRACKET = re.compile(
     rf"{_OTHER}(?:(?:{_TO_END}|\{{{_OTHER}(?:{_TO_END}{_OTHER})*+\}}){_OTHER})*+[\[\]{{}}]", re.DOTALL
 )
+_ANY_BRACKET = re.compile(r"[^\[\]{}]*+[\[\]{}]")
 _BEHIND = re.compile(r"\s*+(?:,\s*+(?=\{)|\])")
 _FIELD = re.compile(rf"\s*+,\s*+{STRING.pattern}\s*+:", re.DOTALL)
 # A list's rows from the first on, one a line, up to its end, and such lists behind: they are no other documents.
@@ -245,8 +246,7 @@ class _Reader:
         text, wanted = self.text, self._keys(one)
         seen: list[tuple[int, set[str]]] = []  # of a list whose first item is flawed: the largest are its items
         for place in self._starts(one, at, bound, wanted is not None):
-            ended = self._list_end(at, place)
-            if ended >= 0 and _FIELD.match(text, ended + 1):
+            if self._left(at, place) >= 0:
                 break  # the rest is of another list in the same object
             value, end, failed = raw_decode(self.decoder, text, place)
             self.work += _EACH + (failed if failed >= 0 else end) - place
@@ -261,13 +261,21 @@ class _Reader:
         largest = max((keys for _, keys in seen), key=len, default=set())
         return next((place for place, keys in seen if _alike(largest, keys)), -1)
 
-    def _list_end(self, at: int, stop: int) -> int:
-        """Where the bracket is that ends a list which is open at `at`, in an item or behind one, as brackets tell; -1
-        for nowhere before `stop`. Where the flaw is one of quotes, they may not tell."""
+    def _left(self, at: int, stop: int) -> int:
+        """Where a list ends that is open at `at`, before `stop`, if another field of the same object follows; else -1.
+
+        Brackets tell it, those outside of strings, or, where the flaw is one of quotes, all.
+        """
+        ends = (self._list_end(at, stop, brackets) for brackets in (_NEXT_BRACKET, _ANY_BRACKET))
+        return next((end for end in ends if end >= 0 and _FIELD.match(self.text, end + 1)), -1)
+
+    def _list_end(self, at: int, stop: int, brackets: re.Pattern[str] = _NEXT_BRACKET) -> int:
+        """Where the bracket is that ends a list which is open at `at`, in an item or behind one, as `brackets` tell; -1
+        for nowhere before `stop`."""
         depth = int(self.text[at - 1] == "{")
         stop = min(stop, at + _RECORD)
         self.work += (stop - at) // 8
-        while match := _NEXT_BRACKET.match(self.text, at, stop):
+        while match := brackets.match(self.text, at, stop):
             at = match.end()
             bracket = self.text[at - 1]
             if bracket == "]" and depth <= 1:
@@ -415,7 +423,9 @@ class _Reader:
         if begun < 0:
             return False
         limit = self._line_limit(one, begun, self.limit if bound < 0 else min(self.limit, bound))
-        begun = max(begun, self._list_end(item + 1 if item >= 0 else end, limit))
+        behind = item + 1 if item >= 0 else end
+        left = self._left(behind, limit)
+        begun = left if left >= 0 else max(begun, self._list_end(behind, limit))
         place, last = -1, self._rows_end(one, begun)
         for _ in range(_CLOSERS):
             if 0 <= last < limit:

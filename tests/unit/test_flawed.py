@@ -235,15 +235,24 @@ def test_one_of_two_lists_without_indentation_is_flawed(damaged: set[int]) -> No
         ('"x": "v2"', '"x": oops', [0, 1, 2]),
         ('"x": "v2"', '"x": "v2" "w"', [0, 1]),
         ('"x": "v2"}', '"x": "v2"', [0, 1]),
+        ('"x": "v2"', '"x": "v2', [0, 1, 2]),
+        ('"x": "v2"', '"x": v2"', [0, 1, 2]),
+        ('"x": "v2"', '"x": "v2 {', [0, 1]),
     ],
 )
-def test_a_list_takes_no_records_of_the_next_one(tags: list[Any], damage: str, instead: str, left: list[int]) -> None:
-    """H8: the last record of a list on one line is flawed, and a list of the same keys follows."""
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_list_takes_no_records_of_the_next_one(
+    tags: list[Any], indent: int | None, damage: str, instead: str, left: list[int]
+) -> None:
+    """H8: the last record of a list is flawed, and a list of the same keys follows."""
     lists = {
         name: [{"id": first + i, "tags": tags, "x": f"{letter}{i}"} for i in range(3)]
         for name, first, letter in (("a", 0, "v"), ("b", 10, "w"))
     }
-    (part,) = parse(json.dumps(lists).replace(damage, instead)).parts
+    text = json.dumps(lists, indent=indent)
+    damage, instead = (one if indent is None else one.replace("}", "\n  }") for one in (damage, instead))
+    assert damage in text
+    (part,) = parse(text.replace(damage, instead)).parts
     assert list(part.value) == ["a", "b"]
     assert [one["id"] for one in part.value["a"]] == left
     assert part.value["b"] == lists["b"]
