@@ -35,7 +35,7 @@ class Unread(NamedTuple):
 
 class Flawed(NamedTuple):
     """What was read of a flawed document, and where it ends. Without a value (None), `inner` is where a list in it
-    begins that can be read by itself, or -1."""
+    begins that can be read by itself, or -1, and `elided` says that an ellipsis would have been left out."""
 
     value: Any
     end: int
@@ -43,6 +43,7 @@ class Flawed(NamedTuple):
     unread: tuple[Unread, ...]
     work: int
     inner: int = -1
+    elided: bool = False
 
 
 Repair = Callable[[str, int, int], "tuple[Any, tuple[str, ...]] | None"]
@@ -86,23 +87,26 @@ class _List(NamedTuple):
     key: str
 
 
-class LeftOut(Exception):
+class _Elided(Exception):
     """What was left out by the text's writer is no flaw."""
 
 
-def read_flawed(text: str, start: int, limit: int, end: int, repair: Repair, ellipses: bool) -> Flawed | None:
-    """Reads the document with lists of records at `start`, which strict JSON can't read; None where it has none.
+def read_flawed(text: str, start: int, limit: int, end: int, repair: Repair, ellipses: bool) -> Flawed:
+    """Reads the document with lists of records at `start`, which strict JSON can't read.
 
     What is left out ends before `limit`, where other text may begin, unless a record of a list over several lines is
-    indented like those before; nothing is read beyond `end`. Raises LeftOut where an ellipsis is left out, unless
-    `ellipses` may be.
+    indented like those before; nothing is read beyond `end`. An ellipsis is left out only if `ellipses` may be.
     """
     if limit - start <= _BEGIN and not text[text.rfind("\n", 0, start) + 1 : start].strip():
         rows = _ROWS.match(text, limit, end) if text[start:limit].rstrip()[-1:] == "[" else None
         limit = rows.end() if rows else limit
     if not _OPENS.search(text, start, min(limit, start + _BEGIN)):
-        return None
-    return _Reader(text, start, limit, end, repair, ellipses).read()
+        return Flawed(None, start, (), (), 0)
+    reader = _Reader(text, start, limit, end, repair, ellipses)
+    try:
+        return reader.read() or Flawed(None, start, (), (), reader.work)
+    except _Elided:
+        return Flawed(None, start, (), (), reader.work, elided=True)
 
 
 class _Reader:
@@ -412,7 +416,7 @@ class _Reader:
         if reason and not instead.strip(", "):
             unread = self.text[begin:stop]
             if not self.ellipses and ("..." in unread or "…" in unread):
-                raise LeftOut
+                raise _Elided
             self.unread.append(Unread(begin, stop, reason))
 
     def _close(self, one: _List, item: int, end: int, bound: int) -> bool:

@@ -22,7 +22,7 @@ import json_repair
 
 from hyve import strictjson
 from hyve.elisions import without_ellipses
-from hyve.flawed import Flawed, LeftOut, Unread, read_flawed
+from hyve.flawed import Flawed, Unread, read_flawed
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
 from hyve.strictjson import MAX_DEPTH, Ahead, Pairs, too_deep
@@ -83,9 +83,9 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
     or where the next record or log line begins; `line` is where the line of `start` begins. `met` takes the flag
     `too_deep`, and `truncated` where a document was cut before its first whole item.
     """
-    ahead = _read_ahead(text, start, limit)
+    ahead, work = _read_ahead(text, start, limit)
     run = _balanced(text, start, limit) if ahead is None else _balanced_around(ahead, start)
-    work = _ATTEMPT + run.work
+    work += _ATTEMPT + run.work
     if run.deep >= 0:
         # Deep indeed where all of it is a document's beginning. What starts within the first MAX_DEPTH levels and is
         # still open reaches as deep.
@@ -110,26 +110,23 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     del ahead  # as large as what is read now
-    flawed, elided = None, False
-    try:
-        flawed = read_flawed(text, start, limit, closed, _record, ellipses=False)
-    except LeftOut:
-        elided = True
-    if flawed is not None and flawed.value is not None:
-        return _flawed(flawed, work)
+    flawed = read_flawed(text, start, limit, closed, _record, ellipses=False)
+    if flawed.value is not None:
+        return _flawed(flawed, start, work)
     for end in ends:
         reading, spent = _repaired(text, start, end)
         work += spent
         if reading is not None:
             return Attempt(reading, 0, end)
-    if elided:
+    if flawed.elided:
+        work += flawed.work
         flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)
-    return _flawed(flawed, work) if flawed is not None else Attempt(None, work, start)
+    return _flawed(flawed, start, work)
 
 
-def _flawed(found: Flawed, work: int) -> Attempt:
+def _flawed(found: Flawed, start: int, work: int) -> Attempt:
     if found.value is None:
-        return Attempt(None, work + found.work, found.inner, found.inner)
+        return Attempt(None, work + found.work, max(found.inner, start), found.inner)
     return Attempt(Reading(found.value, found.end, "json", found.flags, unread=found.unread), 0, found.end)
 
 
@@ -147,12 +144,14 @@ def cut_large(text: str, start: int, limit: int) -> Reading | None:
     return reading if reading is not None and text[reading.end : limit].strip() == "" else None
 
 
-def _read_ahead(text: str, start: int, limit: int) -> Ahead | None:
-    """The records of a list of JSON records, which may be damaged further on; None where it has few of them."""
+def _read_ahead(text: str, start: int, limit: int) -> tuple[Ahead | None, int]:
+    """(the records of a list of JSON records, which may be damaged further on, or None where it has few of them; the
+    fruitless work)."""
     piece = min(_LONGEST_PIECE, max(_SHORTEST_PIECE, (limit - start) // _SOME_PIECES))
     if not strictjson.lists_records(text, start, limit, piece):
-        return None
-    return strictjson.read_ahead(text[start:limit].rstrip(), piece=piece)
+        return None, 0
+    ahead = strictjson.read_ahead(text[start:limit].rstrip(), piece=piece)
+    return ahead, (limit - start) // _COPIED if ahead is None else 0
 
 
 def _cut(text: str, start: int, limit: int, ahead: Ahead | None) -> tuple[Reading | None, int, bool]:

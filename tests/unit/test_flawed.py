@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import hyve
 from hyve import flawed as reader
+from hyve import strictjson
 from hyve.document import Document, parse
 from tests.fuzz.target import lost
 from tests.unit.documents import values
@@ -256,6 +257,22 @@ def test_a_list_takes_no_records_of_the_next_one(
     assert list(part.value) == ["a", "b"]
     assert [one["id"] for one in part.value["a"]] == left
     assert part.value["b"] == lists["b"]
+
+
+def test_what_is_read_in_vain_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are looked for behind each bracket only as long as the allowance lasts: twice the text, twice the work."""
+
+    def looked_at(size: int) -> int:
+        looked = []
+        read_ahead = strictjson.read_ahead
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                strictjson, "read_ahead", lambda text, **more: looked.append(len(text)) or read_ahead(text, **more)
+            )
+            parse('[{"a":1},' * (size // 9))
+        return sum(looked)
+
+    assert 0 < looked_at(1_200_000) <= 2.2 * looked_at(600_000)
 
 
 def test_a_cut_record_takes_none_of_the_records_on_the_lines_behind_it() -> None:
