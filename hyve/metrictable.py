@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hyve.choices import are_ids
 from hyve.formats import prometheus
-from hyve.formats.scalars import NUMBER_KEYS, Row, scaled_ns
+from hyve.formats.scalars import NUMBER_KEYS, Row, scaled_ns, value_text
 from hyve.runs import code_type
 from hyve.shape import INDEX, LIST, NUMBER, ColumnData, Path, Signature, TableData
 
@@ -41,9 +41,10 @@ def metric_table(root: TableData, keys: Path, coded: bool) -> TableData | None:
     samples = series.children.get(("values", LIST)) if series is not None else None
     if series is None or samples is None or not 0 < series.rows * _FEW <= samples.rows:
         return None
-    labels, time, value = _labels(series), _times(samples), _values(samples)
-    if labels is None or time is None or value is None:
+    labels, time, values = _labels(series), _times(samples), _values(samples, coded)
+    if labels is None or time is None or values is None:
         return None
+    value, odd = values
     counts = np.bincount(samples.parents, minlength=series.rows)
     first = list(map(prometheus.series_row, compress(labels, counts)))
     names = dict.fromkeys(chain.from_iterable(row["attributes"] for row in first))
@@ -68,10 +69,12 @@ def metric_table(root: TableData, keys: Path, coded: bool) -> TableData | None:
             columns[key,] = text_column(row[key] for row in first)
         elif example is None:
             columns[key,] = {"time": time, "value": value}.get(key) or _nothing(samples.rows, NUMBER_KEYS[key], coded)
+    if odd is not None:
+        columns["value_text",] = odd
     none = samples.parents[:0]
     made = TableData((), samples.rows, True, none, none, np.arange(samples.rows, dtype=np.int32))
     made.columns = {path: ColumnData(array, derived=True) for path, array in columns.items()}
-    made.signatures = _signatures(first, counts)
+    made.signatures = _signatures(first, counts, odd)
     return made
 
 
@@ -111,26 +114,32 @@ def _times(samples: TableData) -> Any:
     return times.take(pa.array(places, pa.int64()))
 
 
-def _values(samples: TableData) -> Any:
-    """The second items, of which each is a number or spells one, as an array of numbers; else None."""
+def _values(samples: TableData, coded: bool) -> tuple[Any, Any] | None:
+    """The second items, of which each is a number or spells one, as an array of numbers, and as one of texts what
+    `value_text` says of those that are not finite, if there are any; else None."""
     column = samples.columns[(INDEX, 1),]
     told = samples.columns.get(((INDEX, 1), NUMBER))
-    array: Any = column.array
-    if array is None or array.null_count or column.exact:
+    given: Any = column.array
+    if given is None or given.null_count or column.exact:
         return None
-    if pa.types.is_string(array.type):
-        if told is None or told.array is None or pc.max(pc.binary_length(array)).as_py() > _LONGEST:
+    if pa.types.is_string(given.type):
+        if told is None or told.array is None or pc.max(pc.binary_length(given)).as_py() > _LONGEST:
             return None
-        if not pc.all(pc.match_substring_regex(array, _NUMBER)).as_py():
+        if not pc.all(pc.match_substring_regex(given, _NUMBER)).as_py():
             return None
-        array = told.array
-    if pa.types.is_int64(array.type):
-        return array.cast(pa.float64(), safe=False)
-    if not pa.types.is_float64(array.type):
+        read: Any = given if pa.types.is_decimal(told.array.type) else told.array
+        array = read.cast(pa.float64(), safe=False)
+    elif pa.types.is_int64(given.type):
+        return given.cast(pa.float64(), safe=False), None
+    elif pa.types.is_float64(given.type):
+        array = pc.if_else(pc.is_finite(given), given, pa.scalar(None, pa.float64()))
+    else:
         return None
-    if told is not None:
-        return array
-    return pc.if_else(pc.is_finite(array), array, pa.scalar(None, pa.float64()))
+    if not array.null_count:
+        return array, None
+    odd = pc.if_else(pc.is_null(array), given, pa.scalar(None, given.type)).dictionary_encode()
+    texts = [value_text(value)["value_text"] for value in odd.dictionary.to_pylist()]
+    return array, _spread(texts, odd.indices, coded)
 
 
 def _nothing(rows: int, kind: type, coded: bool) -> Any:
@@ -151,14 +160,20 @@ def _spread(texts: Sequence[str | None], places: pa.Array[Any], coded: bool) -> 
     return array.take(places) if kind is None else codes.take(places).cast(kind)
 
 
-def _signatures(first: list[Row], counts: Any) -> Signature | list[Signature]:
+def _signatures(first: list[Row], counts: Any, odd: Any) -> Signature | list[Signature]:
+    """The signatures of the rows; those that have an `odd` text have one more field."""
     made: dict[tuple[str, ...], Signature] = {}
     for row in first:
         labels = tuple(row["attributes"])
         if labels not in made:
             inner = {"attributes": ("o", tuple((label, "v") for label in labels)), "resource": ("o", ())}
             made[labels] = ("o", tuple((key, inner.get(key, "v")) for key in row))
-    if len(made) == 1:
+    if len(made) == 1 and odd is None:
         return next(iter(made.values()))
     each = (repeat(made[tuple(row["attributes"])], count) for row, count in zip(first, counts.tolist(), strict=True))
-    return list(chain.from_iterable(each))
+    signatures = list(chain.from_iterable(each))
+    if odd is not None:
+        longer = {id(one): (one[0], (*one[1], ("value_text", "v"))) for one in made.values()}
+        for row in np.flatnonzero(odd.is_valid().to_numpy(zero_copy_only=False)).tolist():
+            signatures[row] = longer[id(signatures[row])]
+    return signatures if len(set(map(id, signatures))) > 1 else signatures[0]

@@ -66,6 +66,9 @@ Arrays = dict[str, Any]
 
 _NOTHING: Arrays = {}
 
+_TEXTS = {("value",): ("value_text",)}
+"""Columns of relations beside which texts stand for the numbers that they can't hold."""
+
 _RESERVED = frozenset({"_id", "_row_id", "_key", "_line", "series_idx", "rowid"})
 
 
@@ -293,7 +296,8 @@ class Datastore:
             used.add(column.name.lower())
         for path, column in data.columns.items():
             assert column.array is not None
-            typed = data.columns[path[:-1]].name if path and path[-1] in TYPED else ""
+            source = path[:-1] if path and path[-1] in TYPED else _TEXTS.get(path) if root.relation else None
+            typed = data.columns[source].name if source in data.columns else ""
             add(column.name, column.array, dotted(path), column.derived, typed)
             column.array = None
         selected = "*"

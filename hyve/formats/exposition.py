@@ -1,8 +1,8 @@
 """Prometheus' exposition text and OpenMetrics, line by line, as rows of `metric_points`.
 
 Rules:
-- Rows are those of `hyve.formats.prometheus`: labels are `attributes`, "NaN" and the infinities keep their row
-  without a value, exemplars are left out.
+- Rows are those of `hyve.formats.prometheus`: labels are `attributes`, "NaN" and the infinities have their
+  row and a `value_text`, exemplars are left out.
 - A line is surely a sample if its name was declared (`# TYPE`, `# HELP`) or it has labels. "retries 3" may be prose:
   it counts where one in ten of the lines around it, up to any that is no sample, is surely one.
 - Times are milliseconds or, as OpenMetrics has them, seconds; their size tells.
@@ -18,7 +18,7 @@ from itertools import chain, islice
 from hyve.formats.prometheus import COUNTERS
 from hyve.formats.prometheus import row as metric_row
 from hyve.formats.recogniser import Found
-from hyve.formats.scalars import Row, instant_ns, number
+from hyve.formats.scalars import Row, instant_ns
 
 _COMMENT = re.compile(r"#[ \t]+(TYPE|HELP|UNIT)[ \t]+(\S+)[ \t]*+(.*)")
 _NAME = re.compile(r"[ \t]*+([a-zA-Z_:][\w:.]*+)?[ \t]*+(\{)?", re.ASCII)
@@ -148,7 +148,7 @@ def _sample(text: str, families: _Families) -> tuple[Row, bool] | None:
     if rest is None or (not head[2] and text[at - 1 : at] not in (" ", "\t")):
         return None
     time = instant_ns(rest[2]) if rest[2] else None
-    row = metric_row(time, number(rest[1]), name, labels)
+    row = metric_row(time, rest[1], name, labels)
     row["kind"] = _kind(name, families.types.get(family or "", ""), labels)
     row["unit"] = families.units.get(family or "", "")
     return row, bool(labels) or family is not None

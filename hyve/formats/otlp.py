@@ -5,19 +5,19 @@ Rules:
   `resourceSpans`; a `trace` or `result` wrapper; the older `instrumentationLibrary*` lists; snake_case field
   names; attributes as a plain object; a log body that is no AnyValue.
 - A record that can't be read is left out, its neighbours stay. A point whose number is missing or not finite keeps its
-  row, without a value: that the series was looked at says something too. Nothing raises, nothing of the input changes.
+  row, without a value: that the series was looked at says something too, and `value_text` says that it is NaN or
+  infinite. Nothing raises, nothing of the input changes.
 - The events and links of spans are rows of their own (`span_events`, `span_links`), joined by trace and span id. A
   summary's quantiles are rows of `metric_points` beside the row with its count and sum.
 - `whole` is for who keeps rows instead of the message: its rows have further keys, there only where the message says
-  them (`scope_name`, `scope_version`, `temporality`, `monotonic`, the buckets of histograms), `value_text` where the
-  value's double isn't it (NaN, infinite, an integer beyond 2^53), and what is no record comes back beside them. Only
-  exemplars, flags, trace states and the counts of dropped attributes stay behind.
+  them (`scope_name`, `scope_version`, `temporality`, `monotonic`, the buckets of histograms, `value_text` of an
+  integer beyond 2^53 that no double is), and what is no record comes back beside them. Only exemplars, flags, trace
+  states and the counts of dropped attributes stay behind.
 - Rows of one resource share one `resource` object: readers must not change it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +36,7 @@ from hyve.formats.scalars import (
     severity,
     text,
     trace_or_span_id,
+    value_text,
 )
 
 DEPTH = 32
@@ -76,7 +77,6 @@ _TEMPORALITY: dict[Any, str] = {
 }
 _EXACT = 1 << 53
 """Integers up to this one are doubles."""
-_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
 _SNAKE = {
     "resource_spans": "resourceSpans",
@@ -377,16 +377,18 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
         return
     for field, kind in POINTS.items():
         held = mapping(metric.get(field))
-        about = None if more is None else {**more, **_aggregation(held, kind)}
+        about = {} if more is None else {**more, **_aggregation(held, kind)}
         for point in dicts(held.get("dataPoints")):
             counted = kind not in ("gauge", "sum")  # what is 0 may be left out: protobuf's JSON writes no defaults
+            given = point["asDouble"] if "asDouble" in point else point.get("asInt")
+            value = number(given)
             add_point(
                 out,
                 metric_point(
                     epoch_ns(point.get("timeUnixNano")),
                     service,
                     name,
-                    number(point["asDouble"] if "asDouble" in point else point.get("asInt")),
+                    value,
                     unit=unit,
                     kind=kind,
                     count=integer(point.get("count", 0 if counted else None)),
@@ -397,12 +399,12 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
                     resource=resource,
                 ),
                 [
-                    (number(entry.get("quantile", 0)), number(entry.get("value", 0)))
+                    (number(entry.get("quantile", 0)), entry.get("value", 0))
                     for entry in dicts(point.get("quantileValues"))
                 ]
                 if kind == "summary"
                 else (),
-                None if about is None else {**about, **_details(point, kind)},
+                {**about, **(_details(point, kind) if more is not None else {}), **(value_text(given) if value is None else {})},
             )
 
 
@@ -415,11 +417,7 @@ def _aggregation(held: dict[str, Any], kind: str) -> Row:
 
 def _details(point: dict[str, Any], kind: str) -> Row:
     if kind in ("gauge", "sum"):
-        if "asDouble" in point:
-            given = point["asDouble"]
-            text_ = given if type(given) is str else not_finite(given) if type(given) is float else ""
-            return {"value_text": text_} if text_ in _NOT_FINITE else {}
-        return rounded(integer(point.get("asInt")))
+        return {} if "asDouble" in point else rounded(integer(point.get("asInt")))
     if kind == "histogram":
         return bucket_keys("bucket", _integers(point.get("bucketCounts")), bounds=_numbers(point.get("explicitBounds")))
     if kind == "summary":
@@ -441,11 +439,6 @@ def bucket_keys(name: str, counts: list[Any], *, bounds: list[Any] | None = None
     return {f"{name}_counts": counts} | ({f"{name}_offset": offset} if bounds is None else {"explicit_bounds": bounds})
 
 
-def not_finite(value: float) -> str:
-    """How protobuf's JSON writes a number that JSON lacks; "" of all others."""
-    return "" if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def rounded(value: int | None) -> Row:
     """The text of an integer that no double holds."""
     if value is None or -_EXACT <= value <= _EXACT or int(float(value)) == value:
@@ -462,16 +455,19 @@ def _numbers(value: Any) -> list[float | None]:
 
 
 def add_point(
-    out: Relations, row: Row, quantiles: Sequence[tuple[float | None, float | None]] = (), more: Row | None = None
+    out: Relations, row: Row, quantiles: Sequence[tuple[float | None, Any]], more: Row
 ) -> None:
     """Adds the row of one point, and one for each (quantile, value) of a summary. `more` are further keys of both."""
-    if more:
-        row |= more
+    row |= more
     out["metric_points"].append(row)
     for quantile, at in quantiles:
         if quantile is not None:
             marked = {**row["attributes"], "quantile": quantile}
-            out["metric_points"].append({**row, "value": at, "count": None, "sum": None, "attributes": marked})
+            value = number(at)
+            odd = value_text(at) if value is None else {}
+            out["metric_points"].append(
+                {**row, "value": value, "count": None, "sum": None, "attributes": marked, **odd}
+            )
 
 
 def _camel_keys(value: Any, depth: int = 0) -> Any:

@@ -36,12 +36,11 @@ from hyve.formats.otlp import (
     add_point,
     add_span,
     bucket_keys,
-    not_finite,
     rounded,
     scope_keys,
 )
 from hyve.formats.rows import metric_point
-from hyve.formats.scalars import Relations, Row, compact, epoch_ns, number, text, trace_or_span_id
+from hyve.formats.scalars import Relations, Row, compact, epoch_ns, number, text, trace_or_span_id, value_text
 
 _LOOKED_AT = 8
 """Records whose unknown fields are counted."""
@@ -187,7 +186,7 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
                 value, details = float(point.as_int), rounded(point.as_int)
             elif chosen:
                 value = number(point.as_double)
-                details = {"value_text": not_finite(point.as_double)} if value is None else {}
+                details = value_text(point.as_double) if value is None else {}
         else:
             count = _count(point.count)
             if kind == "summary":
@@ -211,7 +210,7 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
             resource=resource,
         )
         quantiles = point.quantile_values if kind == "summary" else ()
-        found = [(number(entry.quantile), number(entry.value)) for entry in quantiles]
+        found = [(number(entry.quantile), entry.value) for entry in quantiles]
         add_point(out, row, found, {**about, **(details or _buckets(point, kind))})
 
 

@@ -1,8 +1,8 @@
 """Prometheus query answers as rows of `metric_points`: the API's envelope, its bare result list, and the
 messages of the Prometheus-to-Kafka adapter.
 
-Rules: labels become `attributes` (without `__name__`); the samples "NaN", "+Inf" and "-Inf" keep their row,
-with no value; the kind is read off the name (`_total`, `_count`, `_sum`, `_bucket` are counters), since the API
+Rules: labels become `attributes` (without `__name__`); the samples "NaN", "+Inf" and "-Inf" keep their row, with no
+value but a `value_text`; the kind is read off the name (`_total`, `_count`, `_sum`, `_bucket` are counters), since the API
 doesn't say it. Rows of one series share their `attributes`: readers must not change them.
 """
 
@@ -23,6 +23,7 @@ from hyve.formats.scalars import (
     rfc3339_ns,
     scaled_ns,
     text,
+    value_text,
 )
 
 COUNTERS = ("_total", "_count", "_sum", "_bucket")
@@ -97,18 +98,20 @@ def _samples(samples: list[Any], first: Row) -> list[Row]:
         if type(sample) is list and len(sample) == 2:
             time, value = sample
             # Only the first two differ from sample to sample.
-            rows.append({**first, "time": scaled_ns(time, 1), "value": number(value)})
+            found = {**first, "time": scaled_ns(time, 1), "value": number(value)}
+            rows.append(found if found["value"] is not None else found | value_text(value))
     return rows
 
 
-def row(time: int | None, value: float | None, name: str, labels: dict[str, Any]) -> Row:
-    """The row of one sample."""
+def row(time: int | None, value: Any, name: str, labels: dict[str, Any]) -> Row:
+    """The row of one sample, whose `value` may be a number's text."""
     kind = "sum" if name.endswith(COUNTERS) else "gauge"
-    return metric_point(time, service_of(labels), name, value, kind=kind, attributes=labels, resource={})
+    made = metric_point(time, service_of(labels), name, number(value), kind=kind, attributes=labels, resource={})
+    return made if made["value"] is not None else made | value_text(value)
 
 
 def _adapter(value: dict[str, Any]) -> Row:
     labels = {key: inner for key, inner in value["labels"].items() if key != "__name__"}
     stamp = value["timestamp"]
     time = rfc3339_ns(stamp) if type(stamp) is str else scaled_ns(stamp, 1_000)
-    return row(time, number(value["value"]), text(value["name"]), labels)
+    return row(time, value["value"], text(value["name"]), labels)

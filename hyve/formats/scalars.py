@@ -1,7 +1,8 @@
 """Reading single JSON values that a telemetry format promises but a hostile or sloppy sender may not keep.
 
 Rules: no function here raises; what can't be read is None (or the empty text), never a guess. Not-a-number
-and infinite values are None: they neither survive JSON nor mean anything in a mean or a quantile.
+and infinite values are None: they neither survive JSON nor mean anything in a mean or a quantile. `value_text` is
+what the rows of metrics say of them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ NUMBER_KEYS = {
 """Keys of rows that hold numbers, and of which kind their columns are where no row has one."""
 
 _INT64 = 1 << 63
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 _OFFSET = re.compile(r"[+-]\d\d:?\d\d\Z")
 _FRACTION = re.compile(r"[.,](\d+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,6 +96,25 @@ def number(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return result if math.isfinite(result) else None
+
+
+def value_text(given: Any) -> Row:
+    """The key `value_text` for a number that `number` has none for, because it is NaN, infinite or too large for a
+    double; no key for anything else."""
+    if type(given) is str:
+        if len(given) > 400 or "_" in given:
+            return {}
+        try:
+            value = float(given)
+        except ValueError:
+            return {}
+        if given.strip(" +-").lower() not in _NOT_FINITE:
+            return {} if math.isfinite(value) else {"value_text": given}
+    elif type(given) is float and not math.isfinite(given):
+        value = given
+    else:
+        return {}
+    return {"value_text": "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"}
 
 
 def text(value: Any) -> str:

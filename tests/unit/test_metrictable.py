@@ -113,6 +113,7 @@ def test_the_usual_answer_is_read_by_columns(monkeypatch: pytest.MonkeyPatch, si
             "kind": "gauge",
             "attributes_job": "a",
             "attributes_pod": None,
+            "value_text": None,
         }
         assert rows[5] == {
             "_row_id": 5,
@@ -124,6 +125,7 @@ def test_the_usual_answer_is_read_by_columns(monkeypatch: pytest.MonkeyPatch, si
             "kind": "sum",
             "attributes_job": "b",
             "attributes_pod": "cart-0",
+            "value_text": "NaN",
         }
 
 
@@ -144,3 +146,82 @@ def gathered_of(*texts: str) -> dict[str, int]:
     """How many rows each relation of several texts has."""
     with hyve.Datastore(map(hyve.parse, texts)) as store:
         return {table.name: table.rows for table in store.catalog.tables if table.kind == "relation"}
+
+
+EXPOSED = "# TYPE up gauge\n" + "".join(
+    f'up{{pod="p{i % 4}",n="{i}"}} {("NaN", "+Inf", "-Inf")[i % 3] if i < 6 else i / 4}\n' for i in range(400)
+)
+OTLP = json.dumps(
+    {
+        "resourceMetrics": [
+            {
+                "scopeMetrics": [
+                    {
+                        "metrics": [
+                            {
+                                "name": "up",
+                                "gauge": {
+                                    "dataPoints": [
+                                        {
+                                            "timeUnixNano": str(1_772_323_200_000_000_000 + i),
+                                            "asDouble": ("NaN", "Infinity", "-Infinity")[i % 3] if i < 6 else i / 4,
+                                        }
+                                        for i in range(400)
+                                    ]
+                                },
+                            }
+                        ]
+                    }
+                ]
+            }
+        ]
+    }
+)
+MATRIX = answer(
+    {
+        "metric": {"__name__": "up"},
+        "values": [
+            [1_772_323_200 + i, ("NaN", "+Inf", "-Inf")[i % 3] if i < 6 else str(i / 4)] for i in range(400)
+        ],
+    }
+)
+VECTOR = json.dumps(
+    {
+        "resultType": "vector",
+        "result": [
+            {
+                "metric": {"__name__": "up", "n": str(i)},
+                "value": [1_772_323_200, ("NaN", "+Inf", "-Inf")[i % 3] if i < 6 else str(i / 4)],
+            }
+            for i in range(400)
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("text", [EXPOSED, OTLP, MATRIX, VECTOR], ids=["exposition", "otlp", "matrix", "vector"])
+@pytest.mark.parametrize("size", [None, 4_000])
+def test_a_point_without_a_number_says_which_it_has(text: str, size: int | None) -> None:
+    """Invariant 3: means are of finite values, and nobody takes NaN for a value that is missing."""
+    if size is None:
+        store = hyve.Datastore.from_text(text)
+    else:
+        with in_runs(size):
+            store = hyve.Datastore.from_text(text)
+    with store:
+        found = store.query(
+            "SELECT value_text, count(*) FROM metric_points WHERE value IS NULL GROUP BY 1 ORDER BY 1"
+        ).rows
+        assert found == (("-Infinity", 2), ("Infinity", 2), ("NaN", 2))
+        assert store.query("SELECT count(*), avg(value), count(value_text) FROM metric_points").rows == (
+            (400, sum(i / 4 for i in range(6, 400)) / 394, 6),
+        )
+    shown = hyve.view(text, question="?", budget=1_500).text
+    line = next(line for line in shown.splitlines() if line.startswith("- value "))
+    assert ", 6 not numbers (NaN, Infinity, ...)" in line
+    assert "empty" not in line
+
+
+def test_points_that_all_have_a_number_have_no_column_more() -> None:
+    with hyve.Datastore.from_text(answer(USUAL)) as store:
+        assert "value_text" not in {column.name for column in store.catalog.tables[0].columns}
