@@ -27,7 +27,7 @@ from typing import Any
 
 from hyve.collector import collector_paused
 from hyve.escaped import ESCAPED_START, read_escaped
-from hyve.formats.exposition import unescaped
+from hyve.formats.exposition import read_comment, read_sample
 from hyve.freetext import thinned
 from hyve.recovery import ANSI
 
@@ -259,10 +259,7 @@ class Reader:
                 pairs = [pair for pair in pairs if pair[0] in self._shared]
             elif (verb := _SQL_VERB.search(text)) and _SQL_REST.search(text, verb.end()):
                 pairs = [pair for pair in pairs if pair[2] < verb.start()]
-            own: dict[str, str] = {}
-            for key, value, *_ in pairs:
-                own.setdefault(_TAKEN.get(key, key), value)
-            found.append(own)
+            found.append(_by_key(pairs))
             if pairs and "msg" in head:
                 before = text[: pairs[0][2]]
                 if not before.endswith(("(", "[")) and _nothing_else(text[len(before) :], pairs, len(before)):
@@ -274,6 +271,24 @@ class Reader:
         for item in found:
             self._keys.update(item.keys())
         return found
+
+
+def _by_key(pairs: list[tuple[str, str, int, int]]) -> dict[str, str]:
+    """The values of pairs by key; another value of a key `a` is `a_2`."""
+    own: dict[str, str] = {}
+    several: dict[str, set[str]] = {}
+    last: Counter[str] = Counter()
+    for key, value, *_ in pairs:
+        name = _TAKEN.get(key, key)
+        first = own.setdefault(name, value)
+        if first == value or value in several.setdefault(name, {first}):
+            continue
+        several[name].add(value)
+        last[name] = max(last[name] + 1, 2)
+        while (further := f"{name}_{last[name]}") in own:
+            last[name] += 1
+        own[further] = value
+    return own
 
 
 def _plain(text: str) -> str:
@@ -447,47 +462,18 @@ def _document(text: str) -> Any | None:
     return found[0] if found else None
 
 
-_SERIES = re.compile(
-    r'(?P<name>[a-zA-Z_:][\w:.]*+)?(?:\{(?P<labels>(?:[^"{}]|"(?:[^"\\]|\\.)*+")*+)\})?[ \t]+'
-    r"(?P<value>[+-]?(?:\d[\d.]*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|0x[\da-fA-F]+|[Ii]nf(?:inity)?|NaN|nan))"
-    r"(?:[ \t]+(?P<timestamp>-?\d+(?:\.\d+)?))?(?:[ \t]+#[ \t]*(?P<exemplar>\{.*))?\s*\Z"
-)
-_LABEL = re.compile(
-    r'\s*(?:(?P<name>[a-zA-Z_][\w.]*+)|"(?P<quoted>(?:[^"\\]|\\.)*+)")\s*(?:=\s*"(?P<value>(?:[^"\\]|\\.)*+)")?\s*,?'
-)
-_COMMENT = re.compile(r"#\s*(?P<what>TYPE|HELP|UNIT)\s+(?P<metric>\S+)(?:\s+(?P<said>.*?))?\s*\Z")
-
-
 def _is_exposition(sample: list[str]) -> bool:
-    told = sum(bool(_COMMENT.match(text)) for text in sample)
-    series = [match for text in sample if text[:1] != "#" and (match := _SERIES.match(text.rstrip("\r")))]
+    told = sum(read_comment(text) is not None for text in sample)
+    series = [found for text in sample if text[:1] != "#" and (found := read_sample(text))]
     plain = sum(text[:1] != "#" for text in sample)
-    certain = told or any(match["labels"] for match in series)
+    certain = told or any(found.labels for found in series)
     return bool(certain) and 10 * len(series) >= 9 * plain and told + len(series) >= 2
 
 
 def _exposition(text: str) -> dict[str, Any] | None:
     """A line of Prometheus or OpenMetrics exposition text."""
     if text[:1] == "#":
-        if not (match := _COMMENT.match(text)):
-            return None
-        what = match["what"].lower()
-        said = match["said"] or ""
-        return {"metric": match["metric"], what: unescaped(said) if what == "help" else said}
-    if not (match := _SERIES.match(text)):
-        return None
-    name, labels = match["name"], {}
-    if inner := match["labels"]:
-        at = 0
-        while at < len(inner) and (label := _LABEL.match(inner, at)) and label.end() > at:
-            key = label["name"] or unescaped(label["quoted"] or "")
-            if label["value"] is not None:
-                labels[key] = unescaped(label["value"])
-            elif name is None:
-                name = key
-            at = label.end()
-    found: dict[str, Any] = {"name": name or labels.get("__name__", ""), "labels": labels, "value": match["value"]}
-    for key in ("timestamp", "exemplar"):
-        if match[key] is not None:
-            found[key] = match[key]
-    return found
+        comment = read_comment(text)
+        return {"metric": comment[1], comment[0].lower(): comment[2]} if comment else None
+    sample = read_sample(text)
+    return {key: value for key, value in vars(sample).items() if value != ""} if sample else None

@@ -1,4 +1,4 @@
-"""Text columns -> typed columns beside them: numbers, times, durations and sizes that nearly all of a column spells (H9).
+"""Text columns -> typed columns beside them: numbers, times, durations, sizes that nearly all of it spells (H9).
 
 Rules:
 - A column is typed if 19 of 20 texts in it are, or all but one of at least ten; words for "none" count neither way.

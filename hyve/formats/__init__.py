@@ -7,7 +7,8 @@ Rules:
 - The same relation has the same keys whatever format it came from: `spans`, `span_events`, `span_links`, `log_records`,
   `metric_points`, `alerts`; missing values are None. Every point of a series keeps its row of `metric_points`, but a
   `value` that is NaN or infinite is None there, and `value_text` says it (rows of other points have no such key): one
-  NaN makes NaN of every average, and readers of `value` need no `isfinite`. `container_logs` has the fields of the lines themselves.
+  NaN makes NaN of every average, and readers of `value` need no `isfinite`. `container_logs` has the fields of the
+  lines themselves.
 - The keys of `TIME_KEYS`, in the row itself and not in the objects inside it, hold epoch nanoseconds (int or None).
 - Rows may share the objects in them: readers must not change them.
 """

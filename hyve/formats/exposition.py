@@ -20,7 +20,7 @@ from hyve.formats.prometheus import row as metric_row
 from hyve.formats.recogniser import Found
 from hyve.formats.scalars import Row, instant_ns
 
-_COMMENT = re.compile(r"#[ \t]+(TYPE|HELP|UNIT)[ \t]+(\S+)[ \t]*+(.*)")
+_COMMENT = re.compile(r"#[ \t]*+(TYPE|HELP|UNIT)[ \t]++(\S++)[ \t]*+(.*)", re.DOTALL)
 _NAME = re.compile(r"[ \t]*+([a-zA-Z_:][\w:.]*+)?[ \t]*+(\{)?", re.ASCII)
 _LABEL = re.compile(
     r'[ \t]*+(?:([a-zA-Z_][\w.]*+)|"((?:[^"\\]|\\.)*+)")[ \t]*+(?:=[ \t]*+"((?:[^"\\]|\\.)*+)")?[ \t]*+(?:,|(?=\}))',
@@ -28,7 +28,7 @@ _LABEL = re.compile(
 )
 _VALUE = re.compile(
     r"[ \t]*+([+-]?(?:inf(?:inity)?|nan|(?:\d++(?:\.\d*+)?|\.\d++)(?:e[+-]?\d++)?))"
-    r"(?:[ \t]+(-?\d++(?:\.\d++)?))?[ \t\r]*+(?:#.*)?\Z",
+    r"(?:[ \t]+(-?\d++(?:\.\d++)?))?[ \t\r]*+(?:#[ \t]*+(?:(\{.*\S)\s*|.*))?\Z",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _CLOSE = re.compile(r"[ \t]*+\}")
@@ -38,6 +38,61 @@ _KINDS = {"counter": "sum", "gauge": "gauge", "info": "gauge", "stateset": "gaug
 _LABELLED = re.compile(r'=[ \t]*+"')
 _LOOKED_AT = 1_000
 """Lines among which one that looks like this format must be, so that other logs cost nothing."""
+
+
+@dataclass
+class Sample:
+    """A sample as it is written: its labels with escapes undone, all else as text, "" for what isn't there."""
+
+    name: str
+    labels: dict[str, str]
+    value: str
+    timestamp: str = ""
+    exemplar: str = ""
+
+
+def read_sample(text: str) -> Sample | None:
+    """The sample that a line says, if it may be one; its name may be "" then, or stand among the labels."""
+    head = _NAME.match(text)
+    if head is None or head.end() == 0:
+        return None
+    name, at, labels = head[1] or "", head.end(), {}
+    if head[2]:
+        found = read_labels(text, at)
+        if found is None or (name and found[1]):
+            return None
+        labels, at = found[0], found[2]
+        name = name or found[1] or labels.get("__name__", "")
+    rest = _VALUE.match(text, at)
+    if rest is None or (not head[2] and text[at - 1 : at] not in (" ", "\t")):
+        return None
+    return Sample(name, labels, rest[1], rest[2] or "", rest[3] or "")
+
+
+def read_labels(text: str, at: int) -> tuple[dict[str, str], str, int] | None:
+    """(the labels behind the brace that ends at `at`, the name that stands among them or "", where the closing brace
+    ends); None where anything else stands there."""
+    labels, name = {}, ""
+    while (label := _LABEL.match(text, at)) is not None:
+        key, quoted, value = label.groups()
+        if value is not None:
+            labels[key if key is not None else unescaped(quoted)] = unescaped(value)
+        elif quoted is not None and not name:
+            name = unescaped(quoted)  # one with other characters
+        else:
+            return None
+        at = label.end()
+    closed = _CLOSE.match(text, at)
+    return None if closed is None else (labels, name, closed.end())
+
+
+def read_comment(text: str) -> tuple[str, str, str] | None:
+    """(TYPE, HELP or UNIT; of which metric; what a comment says), or None."""
+    comment = _COMMENT.match(text)
+    if comment is None:
+        return None
+    what, metric, said = comment.groups()
+    return what, metric, unescaped(said.rstrip()) if what == "HELP" else said.rstrip()
 
 
 @dataclass
@@ -103,14 +158,14 @@ class _Reader:
         return rows
 
     def _comment(self, text: str) -> None:
-        comment = _COMMENT.match(text)
+        comment = read_comment(text)
         if comment is not None:
-            what, name, said = comment.groups()
+            what, name, said = comment
             kind = self.families.types.setdefault(name, "")
             if what == "TYPE" and not kind:
-                self.families.types[name] = said.strip().lower()
+                self.families.types[name] = said.lower()
             elif what == "UNIT":
-                self.families.units[name] = said.strip()
+                self.families.units[name] = said
 
     def believed(self) -> list[Row]:
         """The samples that wait, where no other line stands with them: all of them if enough are sure, else those."""
@@ -123,35 +178,15 @@ class _Reader:
 
 def _sample(text: str, families: _Families) -> tuple[Row, bool] | None:
     """The row of a line that may be a sample, and whether it surely is one."""
-    head = _NAME.match(text)
-    if head is None or head.end() == 0:
+    sample = read_sample(text)
+    if sample is None or not sample.name:
         return None
-    name, at, labels = head[1] or "", head.end(), {}
-    if head[2]:
-        while (label := _LABEL.match(text, at)) is not None:
-            key, quoted, value = label.groups()
-            if value is not None:
-                labels[key if key is not None else unescaped(quoted)] = unescaped(value)
-            elif quoted is not None and not name:
-                name = unescaped(quoted)  # a name with other characters stands among the labels
-            else:
-                return None
-            at = label.end()
-        closed = _CLOSE.match(text, at)
-        if closed is None:
-            return None
-        at = closed.end()
-    family = families.of(name)
-    if not name:
-        return None
-    rest = _VALUE.match(text, at)
-    if rest is None or (not head[2] and text[at - 1 : at] not in (" ", "\t")):
-        return None
-    time = instant_ns(rest[2]) if rest[2] else None
-    row = metric_row(time, rest[1], name, labels)
+    name, family = sample.name, families.of(sample.name)
+    labels = {key: value for key, value in sample.labels.items() if key != "__name__"}
+    row = metric_row(instant_ns(sample.timestamp), sample.value, name, labels)
     row["kind"] = _kind(name, families.types.get(family or "", ""), labels)
     row["unit"] = families.units.get(family or "", "")
-    return row, bool(labels) or family is not None
+    return row, bool(sample.labels) or family is not None
 
 
 def _kind(name: str, declared: str, labels: dict[str, str]) -> str:

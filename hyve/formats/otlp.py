@@ -404,7 +404,11 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
                 ]
                 if kind == "summary"
                 else (),
-                {**about, **(_details(point, kind) if more is not None else {}), **(value_text(given) if value is None else {})},
+                {
+                    **about,
+                    **(_details(point, kind) if more is not None else {}),
+                    **(value_text(given) if value is None else {}),
+                },
             )
 
 
@@ -454,9 +458,7 @@ def _numbers(value: Any) -> list[float | None]:
     return [number(item) for item in value] if type(value) is list else []
 
 
-def add_point(
-    out: Relations, row: Row, quantiles: Sequence[tuple[float | None, Any]], more: Row
-) -> None:
+def add_point(out: Relations, row: Row, quantiles: Sequence[tuple[float | None, Any]], more: Row) -> None:
     """Adds the row of one point, and one for each (quantile, value) of a summary. `more` are further keys of both."""
     row |= more
     out["metric_points"].append(row)

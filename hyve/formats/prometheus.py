@@ -2,8 +2,8 @@
 messages of the Prometheus-to-Kafka adapter.
 
 Rules: labels become `attributes` (without `__name__`); the samples "NaN", "+Inf" and "-Inf" keep their row, with no
-value but a `value_text`; the kind is read off the name (`_total`, `_count`, `_sum`, `_bucket` are counters), since the API
-doesn't say it. Rows of one series share their `attributes`: readers must not change them.
+value but a `value_text`; the kind is read off the name (`_total`, `_count`, `_sum`, `_bucket` are counters), since the
+API doesn't say it. Rows of one series share their `attributes`: readers must not change them.
 """
 
 from __future__ import annotations

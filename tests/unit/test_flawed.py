@@ -260,7 +260,7 @@ def test_a_list_takes_no_records_of_the_next_one(
 
 
 def test_what_is_read_in_vain_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records are looked for behind each bracket only as long as the allowance lasts: twice the text, twice the work."""
+    """Records are looked for behind a bracket only as long as the allowance lasts: twice the text, twice the work."""
 
     def looked_at(size: int) -> int:
         looked = []

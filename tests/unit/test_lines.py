@@ -222,6 +222,13 @@ def test_names_of_a_lines_own_columns_are_free() -> None:
     ]
 
 
+def test_a_key_that_a_line_repeats_has_a_column_for_each_value() -> None:
+    assert of("level=info a=1 b=x a=2 a=2 a=3 a_2=y", "level=warn a=1 a=1") == [
+        {"level": "info", "a": "1", "b": "x", "a_2": "2", "a_3": "3", "a_2_2": "y"},
+        {"level": "warn", "a": "1"},
+    ]
+
+
 def test_too_many_keys_keep_the_frequent_ones() -> None:
     texts = [f"level=info k{i}=1 user=u{i}" for i in range(1000)]
     found = of(*texts)

@@ -180,9 +180,7 @@ OTLP = json.dumps(
 MATRIX = answer(
     {
         "metric": {"__name__": "up"},
-        "values": [
-            [1_772_323_200 + i, ("NaN", "+Inf", "-Inf")[i % 3] if i < 6 else str(i / 4)] for i in range(400)
-        ],
+        "values": [[1_772_323_200 + i, ("NaN", "+Inf", "-Inf")[i % 3] if i < 6 else str(i / 4)] for i in range(400)],
     }
 )
 VECTOR = json.dumps(

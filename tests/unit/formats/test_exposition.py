@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyve.formats import relations, text_relations
+from hyve.lines import fields
 
 AT = 1_706_933_106_000_000_000  # 2024-02-03T04:05:06Z
 
@@ -153,3 +154,37 @@ def test_no_text_raises(texts: list[str]) -> None:
     for row in text_relations(["# TYPE a gauge", 'a{b="c"} 1', *texts])["metric_points"]:
         assert type(row["name"]) is str
         assert row["value"] is None or type(row["value"]) is float
+
+
+EDGES = [
+    r'a{p="C:\\x",q="say \"hi\"",n="x\ny"} 1',
+    'a{b="}",c="# 1"} 2 # {trace_id="x"} 0.5',
+    'a { b = "c" , } 3',
+    'a{b="c"} 1 1706933106.25',
+    'a{b="c"} 1 1706933106000 # {trace_id="x"} 0.5 1706933106.1  ',
+    '{"a","b.c"="d"} 1',
+    '{__name__="a",b="c"} 1',
+    'a{b="c"}5',
+    'a{b="c"} 5\r',
+    "a\t7",
+    'a{b="c"} 1 2 3',
+    "a{b=c} 1",
+    'a{b="c" d="e"} 1',
+    'a{b="c"} 0x1F',
+    "# EOF",
+    "#TYPE a gauge",
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=8))
+def test_fields_of_lines_are_those_of_the_samples(lines: list[str]) -> None:
+    """One grammar: what is a sample in `lines` is a row of `metric_points`."""
+    lines = ["# TYPE a gauge", *['a{b="c"} 1'] * 90, *lines]
+    told = [item for item in fields(lines) or () if item is not None and "value" in item]
+    rows = text_relations(lines)["metric_points"]
+    assert [(row["name"], row["value"], row["time"] is None) for row in rows] == [
+        (item["name"], float(item["value"]), "timestamp" not in item) for item in told
+    ]
+    for row, item in zip(rows, told, strict=True):
+        assert row["attributes"] == {key: value for key, value in item["labels"].items() if key != "__name__"}

@@ -124,6 +124,27 @@ def test_loki_streams() -> None:
     assert (second["severity"], second["trace_id"]) == ("ERROR", "ab" * 16)
 
 
+def test_a_loki_push_may_hold_streams_of_both_forms() -> None:
+    old = {
+        "labels": '{app="cart", path="C:\\\\x", job="prod/cart"}',
+        "entries": [{"ts": "2026-01-31T12:00:00.5Z", "line": "level=error failed"}, {"timestamp": "x", "line": "y"}],
+    }
+    new = {"stream": {"app": "web"}, "values": [["1769860801000000000", "ok"]]}
+    rows = relations([{"streams": [old, new]}])["log_records"]
+    assert [(row["time"], row["service"], row["severity"], row["body"], row["resource"]) for row in rows] == [
+        (
+            1_769_860_800_500_000_000,
+            "cart",
+            "ERROR",
+            "level=error failed",
+            {"app": "cart", "path": "C:\\x", "job": "prod/cart"},
+        ),
+        (None, "cart", "", "y", {"app": "cart", "path": "C:\\x", "job": "prod/cart"}),
+        (1_769_860_801_000_000_000, "web", "", "ok", {"app": "web"}),
+    ]
+    assert relations([{"streams": [{**old, "labels": "app=cart"}, new]}]) == {}
+
+
 def test_lines_in_loki_say_their_level_where_nothing_else_does() -> None:
     bodies = ['level=error msg="card declined"', '{"msg":"declined","level":"error"}', "level is fine", "ERROR db down"]
     for labels, expected in (
