@@ -5,7 +5,8 @@ Rules:
   else: columns, whole values, source texts, rows of a query, errors.
 - A statement whose rows a model sees reads masked copies of the tables: whatever it makes of a secret, it makes of the
   placeholder. A secret has one placeholder, so rows that are equal stay so, in groups and joins, too. What it says of a
-  secret's own text (its length, how it begins) is said of the placeholder.
+  secret's own text (its length, how it begins) is said of the placeholder. A number or time that a secret spells is
+  NULL.
 - `asked` is the store itself, for a model's statements: their placeholders are unmasked before they run. What stays
   masked in answers is masked in it, in the same way, so that no rows, charts or errors tell it.
 - `restore` gives an answer its secrets back, but for the kinds that stay masked. Rows of evidence are so already.
@@ -210,14 +211,24 @@ class _Masked(ABC):
     def _values(self, table: str, columns: Sequence[str]) -> dict[str, pa.Array[Any]]:
         """Those columns that hold something else in a copy."""
         found = {}
+        typed = self._typed(table)
         for name in columns:
             other = changed(self._store.columns(table, [name])[name], name, self._redactor, self._cells)
-            if other is not None:
+            if other is not None and name not in typed:
                 found[name] = other
+        for name, text in typed.items():
+            if text in found:
+                read = self._store.columns(table, [name, text])
+                found[name] = _untold(read[name], read[text], found[text])
         if "text" in found and self._takes_apart(table):
             read = self._store.columns(table, ["text", "variables"])
             found["variables"] = _variables(read["text"], read["variables"], found["text"])
         return found
+
+    def _typed(self, table: str) -> dict[str, str]:
+        """The typed columns of a table, and which text each stands beside."""
+        known = self._store.catalog.table(table)
+        return {} if known is None else {column.name: column.typed for column in known.columns if column.typed}
 
     def _takes_apart(self, table: str) -> bool:
         """Whether a table holds lines and the variables in them."""
@@ -267,8 +278,15 @@ class _Shown(_Masked):
             self.names.tables[table], [true[name] for name in names], [true[name] for name in lists if name in true]
         )
         found: dict[str, pa.Array[Any]] = {}
+        typed = self._typed(self.names.tables[table])
         for name in names:
             column = read.pop(true[name])
+            text = typed.get(true[name])
+            if text is not None:
+                texts = self._store.columns(self.names.tables[table], [text])[text]
+                masked = mask_column(self._redactor, text, texts)
+                found[name] = column if masked is None else _untold(column, texts, masked)
+                continue
             masked = mask_column(self._redactor, true[name], column)
             found[name] = column if masked is None else masked
         return found
@@ -377,6 +395,12 @@ def _variables(texts: pa.Array[Any], variables: pa.Array[Any], shown: pa.Array[A
     found = [own if text == masked else _VARIABLE.findall(PLACEHOLDER.sub("", masked)) for text, own, masked in rows]
     made: pa.Array[Any] = pa.array(found, variables.type)
     return made
+
+
+def _untold(values: pa.Array[Any], texts: pa.Array[Any], shown: pa.Array[Any]) -> pa.Array[Any]:
+    """A typed column, without the values of texts that are shown in another way: they would tell the secret."""
+    kept: pa.Array[Any] = pc.if_else(pc.equal(texts, shown).fill_null(True), values, pa.scalar(None, values.type))
+    return kept
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -182,6 +182,38 @@ def test_the_slowest_of_log_lines() -> None:
         assert store.query("SELECT DISTINCT took FROM lines WHERE took_seconds IS NULL").rows == (("unknown",),)
 
 
+def test_a_typed_column_does_not_tell_the_secret_that_its_text_is() -> None:
+    """A model sees neither the text nor the number, time, duration or size that it spells, nor what SQL makes of it."""
+    records = [
+        {
+            "user": f"u{i}",
+            "password": f"{i * 37 + 11}h",
+            "api_key": str(1234567890123456 + i * 7919),
+            "token": f"{i + 1}.5Gi",
+            "session_token": f"2026-01-01T00:{i // 60:02d}:{i % 60:02d}Z",
+            "took": f"{i}ms",
+        }
+        for i in range(300)
+    ]
+    request = hyve.Request("why?", (hyve.Payload("records", json.dumps(records)),), budget=2_000)
+    store, prompt = hyve.prepare(request)
+    typed = ["password_seconds", "api_key_num", "token_bytes", "session_token_ts"]
+    with store:
+        assert store.masked is not None
+        assert {column.typed and column.name for column in store.catalog.tables[0].columns} == {
+            "",
+            *typed,
+            "took_seconds",
+        }
+        sums = ", ".join(f"count({name})" for name in [*typed, "took_seconds"])
+        assert store.masked.shown.query(f"SELECT {sums} FROM records").rows == ((0, 0, 0, 0, 300),)
+        assert store.query(f"SELECT {sums} FROM records").rows == ((300,) * 5,)
+    for record in records:
+        assert record["api_key"] not in prompt.text
+    assert "39600" not in prompt.text
+    assert "1610612736" not in prompt.text
+
+
 WRITTEN = st.one_of(
     st.datetimes(datetime(1680, 1, 1), datetime(2260, 1, 1)).map(lambda time: f"{time.isoformat()}Z"),
     st.builds(
