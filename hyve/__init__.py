@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hyve.catalog import Catalog, Column, Table
     from hyve.diagnosis import Claim, Diagnosis, Evidence, RootCause, Tokens
     from hyve.document import Document, Part, parse
     from hyve.errors import (
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from hyve.rowview import RowView
     from hyve.sql import QueryResult
     from hyve.stages import Payload, Request, diagnose, prepare, view
-    from hyve.store import Catalog, Column, Datastore, Table
+    from hyve.store import Datastore
     from hyve.strictjson import Pairs
     from hyve.tokens import count_tokens
 
@@ -98,7 +99,8 @@ _EXPORTS = {
     "hyve.reply": "Decision Direct Model ModelReply Query Template ToolCall",
     "hyve.sql": "QueryResult",
     "hyve.stages": "Payload Request diagnose prepare view",
-    "hyve.store": "Catalog Column Datastore Table",
+    "hyve.catalog": "Catalog Column Table",
+    "hyve.store": "Datastore",
     "hyve.strictjson": "Pairs",
     "hyve.tokens": "count_tokens",
     "hyve.rowview": "RowView",

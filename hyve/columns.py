@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hyve.store import Column, Datastore, Table
+from hyve.catalog import Column, Table
+from hyve.store import Datastore
 
 _CELLS = 2_000_000
 _CHARACTERS = 16 << 20

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from hyve.catalog import Table
 from hyve.naming import quote
 from hyve.profile import told
-from hyve.store import Table
 from hyve.tokens import count_tokens
 
 _ROUNDS, _SPARE = 4, 8

@@ -22,6 +22,7 @@ import orjson
 
 from hyve.exactjson import STRING, Decoder, flags, holds_pairs, too_deep
 from hyve.kept import MAX_DEPTH
+from hyve.longlists import BEGIN, FIRST_RECORD, first_record
 from hyve.rawdecode import raw_decode
 
 
@@ -49,9 +50,6 @@ class Flawed(NamedTuple):
 Repair = Callable[[str, int, int], "tuple[Any, tuple[str, ...]] | None"]
 """Reads one document between two offsets of a text by a repair: (value, flags), or None."""
 
-_BEGIN = 1 << 12
-"""Characters of a document in which its first list of objects begins."""
-
 _RECORD = 1 << 16
 """Characters of the longest record that is tried to be repaired by itself."""
 
@@ -59,7 +57,6 @@ _BLOCK, _LONGEST_BLOCK, _TRIES, _CLOSERS, _SEEN = 1 << 10, 1 << 16, 3, 64, 8
 _FARTHEST, _SEPARATOR = 17, 64
 _EACH, _PER_CHARACTER, _LEAST_WORK = 200, 24, 1 << 18
 
-_OPENS = re.compile(rf"\[(?P<blanks>\s*+)\{{\s*+(?P<key>{STRING.pattern})", re.DOTALL)
 _TO_END = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _OTHER = r'[^"\[\]{}]*+'
 _NEXT_BRACKET = re.compile(
@@ -97,10 +94,10 @@ def read_flawed(text: str, start: int, limit: int, end: int, repair: Repair, ell
     What is left out ends before `limit`, where other text may begin, unless a record of a list over several lines is
     indented like those before; nothing is read beyond `end`. An ellipsis is left out only if `ellipses` may be.
     """
-    if limit - start <= _BEGIN and not text[text.rfind("\n", 0, start) + 1 : start].strip():
+    if limit - start <= BEGIN and not text[text.rfind("\n", 0, start) + 1 : start].strip():
         rows = _ROWS.match(text, limit, end) if text[start:limit].rstrip()[-1:] == "[" else None
         limit = rows.end() if rows else limit
-    if not _OPENS.search(text, start, min(limit, start + _BEGIN)):
+    if first_record(text, start, limit) is None:
         return Flawed(None, start, (), (), 0)
     reader = _Reader(text, start, limit, end, repair, ellipses)
     try:
@@ -204,7 +201,7 @@ class _Reader:
         length, found = 0, []
         for place, inner in zip(stack, [*stack[1:], -1], strict=True):
             length += 1 if mended[place] == "[" else 4
-            head = _OPENS.match(mended, place) if mended[place] == "[" else None
+            head = FIRST_RECORD.match(mended, place) if mended[place] == "[" else None
             if head and (inner < 0 or mended[inner] == "{"):
                 item = self._place(inner) if inner >= 0 else -1
                 found.append(_List(self._place(place), item, around[:length], head["blanks"], head["key"]))
@@ -442,7 +439,7 @@ class _Reader:
                 if _ROOT_END.match(text, place):
                     break
                 continue
-            rest = one.around + text[place : place + _BEGIN]
+            rest = one.around + text[place : place + BEGIN]
             _, _, failed = raw_decode(self.decoder, rest, 0)
             self.work += len(rest)
             if failed < 0 or failed > len(rest) - 64:

@@ -16,11 +16,11 @@ from hyve.kept import MAX_DEPTH
 CLOSER = {"{": "}", "[": "]"}
 """The closing bracket of each opening one."""
 
-_BEGIN, _HEAD = 1 << 12, 1 << 14
+BEGIN, _HEAD = 1 << 12, 1 << 14
 """Characters of a text in which the first list of objects begins, and those in which others are looked for."""
 
-# The first list of objects: the blanks before its first object, and the blanks and the key after that one's brace.
-_FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)\{{(?P<key>\s*+{STRING.pattern})")
+FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)(?P<item>\{{\s*+(?P<key>{STRING.pattern}))", re.DOTALL)
+"""A list of objects up to its first key: the blanks before its first object, and how that one begins."""
 
 _TOKEN = re.compile(rf"{STRING.pattern}|[\[\]{{}},]")
 _BRACKET, _BRACKET_OR_COMMA = (
@@ -36,8 +36,8 @@ Keys = tuple[str | int, ...]
 
 
 def first_record(text: str, start: int, end: int) -> re.Match[str] | None:
-    """The beginning of the first list of objects, if it is near `start`: groups `open`, `blanks` and `key`."""
-    return _FIRST_RECORD.search(text, start, min(end, start + _BEGIN))
+    """The beginning of the first list of objects, if it is near `start`, as FIRST_RECORD matches it."""
+    return FIRST_RECORD.search(text, start, min(end, start + BEGIN))
 
 
 def long_lists(text: str, one: bool) -> Iterator[tuple[Keys, int, re.Pattern[str]]]:
@@ -47,7 +47,7 @@ def long_lists(text: str, one: bool) -> Iterator[tuple[Keys, int, re.Pattern[str
     head = first_record(text, 0, len(text))
     path = _path(text[: head.end("open")]) if head else None
     if head and path is not None:
-        yield path, head.end("open"), _between("}", head["blanks"], "{" + head["key"])
+        yield path, head.end("open"), _between("}", head["blanks"], head["item"])
     if one:
         return
     way: list[str | int] = []

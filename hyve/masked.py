@@ -16,7 +16,6 @@ Rules:
 from __future__ import annotations
 
 import heapq
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -42,13 +41,12 @@ from hyve.secretnames import PAIR, VALUE
 from hyve.shownnames import Names, shown_names
 from hyve.sql import Limits, QueryResult
 from hyve.store import Copy, Datastore, Source
-from hyve.templates import MASK
+from hyve.templates import VARIABLE
 from hyve.tokens import count_tokens
 
 _LEARNT = 10_000
 """Values of secret columns that are masked in other columns too, of each column."""
 _ROUNDS = 4
-_VARIABLE = re.compile(MASK)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -392,7 +390,7 @@ def _variables(texts: pa.Array[Any], variables: pa.Array[Any], shown: pa.Array[A
     rows = cast(
         "zip[tuple[str, list[str], str]]", zip(texts.to_pylist(), variables.to_pylist(), shown.to_pylist(), strict=True)
     )
-    found = [own if text == masked else _VARIABLE.findall(PLACEHOLDER.sub("", masked)) for text, own, masked in rows]
+    found = [own if text == masked else VARIABLE.findall(PLACEHOLDER.sub("", masked)) for text, own, masked in rows]
     made: pa.Array[Any] = pa.array(found, variables.type)
     return made
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from hyve.catalog import Table
 from hyve.columns import Columns
 from hyve.profile import ColumnView, numeric
-from hyve.store import Table
 
 _SHAPES, _SIGNATURE = 16, 4_000
 """Of a table of more shapes, or of longer ones, types aren't compared."""

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
+from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns, Values, nested
-from hyve.store import Column, Table
 
 PROFILED = 80
 """So many columns of a table are described, or more where the budget has room for them."""

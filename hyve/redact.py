@@ -76,7 +76,7 @@ from hyve.secretnames import (
     refers,
 )
 from hyve.strictjson import Pairs
-from hyve.templates import MASK
+from hyve.templates import VARIABLE
 
 KINDS: Final = ("secrets", "emails", "ips")
 """What can be masked."""
@@ -84,7 +84,6 @@ _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@(?:[A-Za-z0-9-]{1,63}\.){1,8}
 _IP = re.compile(
     r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)|(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?![\w:])"
 )
-_RUN = re.compile(MASK)
 _CRUMB = re.compile(
     r"(?:\A|[;,\s])(?!(?:path|domain|expires|max-age|samesite|version|priority)=)[^=;,\s]{1,200}=([^;,\s]{6,})(?=[;,\s]|\Z)",
     re.IGNORECASE,
@@ -474,7 +473,7 @@ class Redactor:
             return  # what else it says is no secret by itself
         if len(secret) > _PIECED:
             return
-        for piece in (*_RUN.findall(secret), _RUN.sub("#", secret)):
+        for piece in (*VARIABLE.findall(secret), VARIABLE.sub("#", secret)):
             if len(piece) >= _PIECE and piece not in self._placeholders and not piece.isdigit():
                 self._of(label, piece)
 

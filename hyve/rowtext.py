@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from hyve.errors import SqlError
+from hyve.naming import quote
 from hyve.sql import QueryResult
-from hyve.store import Datastore, quote
+from hyve.store import Datastore
 from hyve.tokens import count_tokens
 
 

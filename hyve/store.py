@@ -417,4 +417,4 @@ def _plain(data: TableData) -> bool:
     return not any(isinstance(column.array, pa.ChunkedArray | pa.DictionaryArray) for column in columns)
 
 
-__all__ = ["Catalog", "Column", "Copy", "Datastore", "Table", "quote"]
+__all__ = ["Copy", "Datastore", "Source"]

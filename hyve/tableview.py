@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hyve import rank, toon
+from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
@@ -39,7 +40,6 @@ from hyve.profile import (
 )
 from hyve.question import Question
 from hyve.rowview import RowView, listing, row_view, show
-from hyve.store import Column, Table
 from hyve.writer import LEGEND
 
 _NAMES = 40

@@ -18,6 +18,8 @@ HIDDEN = rf"\x1b\[[0-9;]*m|{MASK}"
 _FEW, _SHORT = 64, 256
 """So many texts of so many characters take less time than Arrow does to read the pattern."""
 _PATTERNS = {pattern: re.compile(pattern, re.ASCII) for pattern in (MASK, HIDDEN)}
+VARIABLE = _PATTERNS[MASK]
+"""MASK as Python reads it alike."""
 _DIGITS = re.compile(r"\d+", re.ASCII)
 _ZEROS = str.maketrans("123456789", "0" * 9)
 

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from heapq import merge
 
 from hyve import codecs, notation, question, rank
+from hyve.catalog import Table
 from hyve.collector import collector_paused
 from hyve.columns import Columns
 from hyve.fit import Fitted, Line, fit, precedence
 from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
-from hyve.store import Datastore, Table
+from hyve.store import Datastore
 from hyve.tableview import Brief, Switches, TableView, table_view
 from hyve.templates import alike
 from hyve.tokens import count_tokens

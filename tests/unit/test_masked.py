@@ -412,9 +412,9 @@ def test_half_a_pair_of_surrogates_stops_no_masking() -> None:
         assert "zq-1" not in prompt.text
 
 
-def test_what_lines_say_beside_their_text_tells_no_secret() -> None:
+@pytest.mark.parametrize("secret", ["Ab1!horse~Cd2!Ef3", "Ab1é~horseäCd2öEf3xyz"])
+def test_what_lines_say_beside_their_text_tells_no_secret(secret: str) -> None:
     """Templates and variables are made of the text, which they take apart."""
-    secret = "Ab1!horse~Cd2!Ef3"
     lines = [f"2026-03-01T08:{i:02d}:00Z ERROR db: retry {i} with {secret} failed after 7 ms" for i in range(50)]
     payloads = (Payload("logs", "\n".join(lines)), Payload("config", json.dumps({"db": {"password": secret}})))
     store, prompt = prepare(Request("why?", payloads, 1500))
