@@ -174,6 +174,6 @@ def _signatures(first: list[Row], counts: Any, odd: Any) -> Signature | list[Sig
     signatures = list(chain.from_iterable(each))
     if odd is not None:
         longer = {id(one): (one[0], (*one[1], ("value_text", "v"))) for one in made.values()}
-        for row in np.flatnonzero(odd.is_valid().to_numpy(zero_copy_only=False)).tolist():
-            signatures[row] = longer[id(signatures[row])]
+        for place in np.flatnonzero(odd.is_valid().to_numpy(zero_copy_only=False)).tolist():
+            signatures[place] = longer[id(signatures[place])]
     return signatures if len(set(map(id, signatures))) > 1 else signatures[0]

@@ -77,20 +77,23 @@ _PERCENT = rf"(?P<amount>[+-]?{_DIGITS}) ?%"
 _BEGINS = frozenset("0123456789+-.PNnIi")
 _FEW = 1_000
 """Texts that are looked at one by one: so few take less time than a call of Arrow."""
-_SAMPLE, _LONGEST = 64, 64
+_SAMPLE, _LONGEST = 64, 400
 """Texts that tell whether a column may spell anything; one of more characters spells nothing."""
 _NOTHING = pa.array(["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "<nil>"], pa.string())
 _NOTHING_TEXTS = frozenset(_NOTHING.to_pylist())
-_NULL = pa.scalar(None, pa.string())
+_NULL, _EMPTY, _ZERO, _MINUS = (pa.scalar(text, pa.string()) for text in (None, "", "0", "-"))
+
+Values = Any
+"""An Arrow array, in one piece or in chunks."""
 
 
-def spelled(texts: pa.Array[Any]) -> Iterator[tuple[str, pa.Array[Any]]]:
+def spelled(texts: Values) -> Iterator[tuple[str, Values]]:
     """What a column of texts spells, be they held as codes: (NUMBER, TIME, ...; the values)."""
     sample = _sample(texts)
-    if not _likely(sample, lambda text: text[0] in _BEGINS):
+    if not _likely(sample, lambda text: text[0] in _BEGINS and len(text) <= _LONGEST):
         return
     for kind, form, read in _READERS:
-        if _likely(sample, lambda text, form=form: len(text) <= _LONGEST and form.fullmatch(text)):
+        if _likely(sample, form.fullmatch):
             array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
             values = read(pc.if_else(pc.is_in(array, _NOTHING), _NULL, array), sample)
             if values is not None:
@@ -98,7 +101,7 @@ def spelled(texts: pa.Array[Any]) -> Iterator[tuple[str, pa.Array[Any]]]:
             return
 
 
-def _sample(texts: pa.Array[Any]) -> list[str]:
+def _sample(texts: Values) -> list[str]:
     """Some of a column's texts that aren't words for "none", from all of its length."""
     told = texts.drop_null() if texts.null_count else texts
     sample = _spread(told)
@@ -108,7 +111,7 @@ def _sample(texts: pa.Array[Any]) -> list[str]:
     return sample
 
 
-def _spread(texts: pa.Array[Any]) -> list[str]:
+def _spread(texts: Values) -> list[str]:
     if len(texts) > _SAMPLE:
         texts = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
     return [text for text in texts.to_pylist() if text not in _NOTHING_TEXTS]
@@ -125,21 +128,20 @@ def _likely(sample: Sequence[str], spells: Callable[[str], Any]) -> bool:
     return bool(sample)
 
 
-def _most(array: pa.Array[Any], good: pa.Array[Any]) -> pa.Array[Any] | None:
+def _most(array: Values, good: Values) -> Values | None:
     """The texts that are `good`, null for others; None if these are too many."""
     told = len(array) - array.null_count
     odd = told - (pc.sum(good).as_py() or 0)
     if odd == told or (odd * 20 > told and (odd > 1 or told < 10)):
         return None
-    some: pa.Array[Any] = pc.if_else(good, array, _NULL)
-    return some
+    return pc.if_else(good, array, _NULL)
 
 
-def _numbers(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _numbers(texts: Values, sample: Sequence[str]) -> Values | None:
     with suppress(pa.ArrowInvalid):
         return texts.cast(pa.int64())
     try:
-        read: pa.Array[Any] = texts.cast(pa.float64())
+        read = texts.cast(pa.float64())
     except pa.ArrowInvalid:
         some = _most(texts, _matches(texts, f"^{_NUMBER}$"))
         if some is None:
@@ -148,25 +150,25 @@ def _numbers(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | Non
         with suppress(pa.ArrowInvalid):
             return texts.cast(pa.int64())
         read = texts.cast(pa.float64())
-    if (pc.max(pc.utf8_length(texts)).as_py() or 0) > 15 and (long := pc.sum(_matches(texts, _ROUNDED)).as_py()):
+    lengths: Values = pc.utf8_length(texts)
+    if (pc.max(lengths).as_py() or 0) > 15 and (long := pc.sum(_matches(texts, _ROUNDED)).as_py()):
         return _exact(texts, long)
-    finite: pa.Array[Any] = pc.if_else(pc.is_finite(read), read, pa.scalar(None, pa.float64()))
-    return finite
+    return pc.if_else(pc.is_finite(read), read, pa.scalar(None, pa.float64()))
 
 
-def _exact(texts: pa.Array[Any], long: int) -> pa.Array[Any] | None:
+def _exact(texts: Values, long: int) -> Values | None:
     """Numbers, `long` of them with more digits than a double keeps, as decimals; None where these don't hold them."""
     whole = not pc.any(_matches(texts, r"[.eE]")).as_py()
     if whole and long * 20 > len(texts) - texts.null_count:
         return None
-    fractions = pc.extract_regex(texts, r"\.(?P<digits>\d+)$").field("digits")
+    fractions = pc.struct_field(pc.extract_regex(texts, r"\.(?P<digits>\d+)$"), "digits")
     places = pc.max(pc.utf8_length(fractions)).as_py() or 0
     with suppress(pa.ArrowInvalid):
         return texts.cast(pa.decimal128(38, places))
     return None
 
 
-def _times(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _times(texts: Values, sample: Sequence[str]) -> Values | None:
     told = [text for text in sample if len(text) >= 10]
     if len(texts) <= _FEW and all(map(_in_range, texts.to_pylist())):
         read = _instants(texts)
@@ -203,11 +205,10 @@ def _in_range(text: str | None) -> bool:
     return text is None or (text[4:5] == "-" and "1678" < text < "2262" and text[:4].isdigit() and text[:4].isascii())
 
 
-def _reached(times: pa.Array[Any]) -> pa.Array[Any]:
+def _reached(times: Values) -> Values:
     """Those that 64-bit nanoseconds reach."""
     reached = pc.and_(pc.greater(times, pa.scalar("1678")), pc.less(times, pa.scalar("2262")))
-    some: pa.Array[Any] = pc.if_else(reached, times, _NULL)
-    return some
+    return pc.if_else(reached, times, _NULL)
 
 
 def _is_day(text: str) -> bool:
@@ -218,32 +219,31 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _instants(array: pa.Array[Any]) -> pa.Array[Any] | None:
+def _instants(array: Values) -> Values | None:
     for zone in ("UTC", None):
         with suppress(pa.ArrowInvalid):
-            read: pa.Array[Any] = array.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
-            return read
+            return array.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
     return None
 
 
-def _seconds(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _seconds(texts: Values, sample: Sequence[str]) -> Values | None:
     some = _amounting(texts, _SHORT_DURATION)
     if some is None or not pc.any(_matches(some, _CLEAR)).as_py():
         return None
     return _total(pc.extract_regex(some, f"^{_SHORT_DURATION}$"))
 
 
-def _iso_seconds(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _iso_seconds(texts: Values, sample: Sequence[str]) -> Values | None:
     some = _amounting(texts, _ISO_DURATION)
     return None if some is None else _total(pc.extract_regex(some, f"^{_ISO_DURATION}$"))
 
 
-def _amounting(array: pa.Array[Any], form: str) -> pa.Array[Any] | None:
+def _amounting(array: Values, form: str) -> Values | None:
     """The texts of a form of durations that name an amount of something, if most do."""
     return _most(array, pc.and_(_matches(array, f"^{form}$"), _matches(array, _ENDED)))
 
 
-def _total(amounts: Any) -> pa.Array[Any]:
+def _total(amounts: Any) -> Values:
     """The seconds that amounts of units are together."""
     total: Any = 0.0
     for field in amounts.type:
@@ -252,14 +252,13 @@ def _total(amounts: Any) -> pa.Array[Any]:
         _, size = _UNITS[field.name]
         amount = _doubles(pc.struct_field(amounts, field.name))
         total = pc.add(total, pc.multiply(amount, float(size)) if size > 0 else pc.divide(amount, float(-size)))
-    minus = pc.equal(pc.struct_field(amounts, "sign"), "-")
-    signed: pa.Array[Any] = pc.if_else(minus, pc.negate(total), total)
-    return signed
+    minus = pc.equal(pc.struct_field(amounts, "sign"), _MINUS)
+    return pc.if_else(minus, pc.negate(total), total)
 
 
-def _sizes(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _sizes(texts: Values, sample: Sequence[str]) -> Values | None:
     found = _found(texts, _SIZE)
-    if found is None or not pc.any(pc.not_equal(pc.struct_field(found, "unit"), "")).as_py():
+    if found is None or not pc.any(pc.not_equal(pc.struct_field(found, "unit"), _EMPTY)).as_py():
         return None
     powers = _POWERS.take(pc.index_in(pc.struct_field(found, "unit"), _BINARY))
     sizes: Any = pc.multiply(_doubles(pc.struct_field(found, "amount")), powers)
@@ -268,12 +267,12 @@ def _sizes(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
     return sizes
 
 
-def _percentages(texts: pa.Array[Any], sample: Sequence[str]) -> pa.Array[Any] | None:
+def _percentages(texts: Values, sample: Sequence[str]) -> Values | None:
     found = _found(texts, _PERCENT)
     return None if found is None else _doubles(pc.struct_field(found, "amount"))
 
 
-def _found(array: pa.Array[Any], form: str) -> Any:
+def _found(array: Values, form: str) -> Any:
     """The groups of a form in the texts of which most are like it; else None."""
     some = _most(array, _matches(array, f"^{form}$"))
     return None if some is None else pc.extract_regex(some, f"^{form}$")
@@ -281,14 +280,14 @@ def _found(array: pa.Array[Any], form: str) -> Any:
 
 def _doubles(texts: Any) -> Any:
     """Numbers; nothing written is 0."""
-    return pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64())
+    return pc.if_else(pc.equal(texts, _EMPTY), _ZERO, texts).cast(pa.float64())
 
 
-def _matches(array: pa.Array[Any], pattern: str) -> Any:
+def _matches(array: Values, pattern: str) -> Any:
     return pc.match_substring_regex(array, pattern)
 
 
-_READERS: tuple[tuple[str, re.Pattern[str], Callable[[Any, Sequence[str]], pa.Array[Any] | None]], ...] = tuple(
+_READERS: tuple[tuple[str, re.Pattern[str], Callable[[Any, Sequence[str]], Values | None]], ...] = tuple(
     (kind, re.compile(form, re.ASCII), read)
     for kind, form, read in (
         (NUMBER, _NUMBER, _numbers),

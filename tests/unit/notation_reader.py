@@ -25,16 +25,14 @@ class _Nothing:
     """No value: of a key that the record doesn't have; no key: of the column that holds an object's keys."""
 
 
-NOTHING = _Nothing()
-KEYS = _Nothing()
+NOTHING, KEYS = _Nothing(), _Nothing()
 
 
 def read(text: str) -> list[Any]:
     """The values that `text` shows."""
     first, _, rest = text.partition("\n")
     if first.startswith("# ") and rest:
-        text = rest
-        first = text.partition("\n")[0]
+        text, first = rest, rest.partition("\n")[0]
     elif first.startswith("(values)["):
         return list(toon_format.decode(text.removeprefix("(values)")))
     elif _TOON_LINE.match(first):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hyve
 from hyve import flawed as reader
-from hyve import strictjson
+from hyve import recovery, strictjson
 from hyve.document import Document, parse
 from tests.fuzz.target import lost
 from tests.unit.documents import values
@@ -259,16 +259,27 @@ def test_a_list_takes_no_records_of_the_next_one(
     assert part.value["b"] == lists["b"]
 
 
+def test_a_list_that_is_read_in_vain_is_charged() -> None:
+    text = '[{"a": 1}, {"a" 2' + ", {'b" * 40
+    flawed = reader.read_flawed(text, 0, len(text), len(text), lambda *_: None, ellipses=False)
+    assert flawed.value is None
+    assert flawed.work > len(text)
+    assert recovery.recover(text, 0, len(text), len(text) + 1, 0, set()).work > flawed.work
+
+
 def test_what_is_read_in_vain_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are looked for behind a bracket only as long as the allowance lasts: twice the text, twice the work."""
 
     def looked_at(size: int) -> int:
         looked = []
         read_ahead = strictjson.read_ahead
+
+        def noted(text: str, **more: Any) -> Any:
+            looked.append(len(text))
+            return read_ahead(text, **more)
+
         with monkeypatch.context() as patched:
-            patched.setattr(
-                strictjson, "read_ahead", lambda text, **more: looked.append(len(text)) or read_ahead(text, **more)
-            )
+            patched.setattr(strictjson, "read_ahead", noted)
             parse('[{"a":1},' * (size // 9))
         return sum(looked)
 

@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
+from hyve.typed import spelled
 
 INSTANTS = [f"2026-01-31T12:{i // 60:02d}:{i % 60:02d}.{i % 10}Z" for i in range(2_000)]
 
@@ -212,6 +214,28 @@ def test_a_typed_column_does_not_tell_the_secret_that_its_text_is() -> None:
         assert record["api_key"] not in prompt.text
     assert "39600" not in prompt.text
     assert "1610612736" not in prompt.text
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["12", "7", "x"],
+        ["1.5", "9007199254740993", "n/a"],
+        ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00+01:00", "2026-02-30T12:00:00Z"],
+        ["1h2m", "3s", "soon"],
+        ["PT3S", "P1D", "soon"],
+        ["1Mi", "2B", "-"],
+        ["1.5%", "-3 %", "all"],
+    ],
+)
+def test_columns_in_chunks_and_codes_are_read_as_others(texts: list[str]) -> None:
+    column = [*texts[:2] * 30, texts[2], None]
+    found = {kind: values.to_pylist() for kind, values in spelled(pa.array(column))}
+    assert [sum(value is not None for value in values) for values in found.values()] == [60]
+    for half in (pa.array(column[:31]), pa.array(column[:31]).dictionary_encode()):
+        rest = pa.array(column[31:]).cast(half.type)
+        chunked = {kind: values.to_pylist() for kind, values in spelled(pa.chunked_array([half, rest]))}
+        assert chunked == found
 
 
 WRITTEN = st.one_of(
