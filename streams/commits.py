@@ -25,17 +25,59 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import faust
 from faust.sensors.monitor import Monitor
 from faust.transport.drivers import aiokafka
 from faust.types import TP
+from mode.threads import ServiceThread
+from mode.utils.futures import maybe_async
 
 from streams import metrics
 
 LOOK = 0.1
 """Seconds after which a topic that was left out is looked at again."""
+
+
+class _Task:
+    """Runs in a task of the loop what Faust would run in a thread."""
+
+    def __init__(self, service: ServiceThread) -> None:
+        self._service = service
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._service._serve()
+        except Exception:  # told, and the application's end, by then
+            self._service.set_shutdown()
+
+    def stop(self) -> None:
+        """Nothing: who calls has waited for the end."""
+
+
+class _Client(aiokafka.AIOKafkaConsumerThread):
+    """The client of a consumer, in the same loop as the application. Faust gives it a thread and a loop of its own, and
+    each poll, commit and answer is handed from one to the other: that took longer than what they do."""
+
+    def __init__(self, consumer: Any, *, loop: asyncio.AbstractEventLoop, **named: Any) -> None:
+        super().__init__(consumer, loop=loop, thread_loop=loop, Worker=cast(Any, _Task), **named)
+
+    async def call_thread(self, fun: Any, *args: Any, **kwargs: Any) -> Any:
+        return await maybe_async(fun(*args, **kwargs))
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        await self.consumer.on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        await self.consumer.on_partitions_assigned(assigned, generation_id)
+
+    async def _gather_remaining_tasks(self) -> None:
+        """Nothing: they are the application's."""
 
 
 class Consumer(aiokafka.Consumer):
@@ -47,17 +89,15 @@ class Consumer(aiokafka.Consumer):
         self._last = last
         self._first: dict[TP, int] = {}
 
+    def _new_consumer_thread(self) -> _Client:
+        return _Client(self, loop=self.loop, beacon=self.beacon)
+
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:  # noqa: ASYNC109 - Faust's
         if self._last and active_partitions:
             busy = {topic for topic in self._last if self._waits(topic)}
             if busy and (free := {tp for tp in active_partitions if tp.topic not in busy}):
                 active_partitions, timeout = free, min(timeout, LOOK)
-        thread: Any = self._thread
-        consumer = thread._ensure_consumer()
-        poll = thread._fetch_records(
-            consumer, active_partitions, timeout=timeout, max_records=consumer._max_poll_records
-        )
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(poll, thread.thread_loop))
+        return await self._thread.getmany(active_partitions, timeout)
 
     async def _drain_messages(self, fetcher: Any) -> None:
         """Hands on what is polled until `fetcher` or the consumer is stopped."""

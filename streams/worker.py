@@ -29,6 +29,7 @@ from streams.intake import Intake
 from streams.llm import LlmStage
 from streams.logs import quiet
 from streams.store import StoreStage
+from streams.together import Together
 from workers import claims, kafka
 from workers.pool import StorePool
 from workers.route import configured
@@ -37,6 +38,9 @@ from workers.settings import Settings
 log = logging.getLogger("hyve")
 
 _SWEPT_EVERY = 3_600.0
+
+_STORE_WAITS, _LLM_WAITS = 0.1, 0.02
+"""Seconds for which deliveries of a busy worker wait for others at most."""
 
 Kind = Literal["intake", "store", "llm"]
 
@@ -90,7 +94,8 @@ def _intake(settings: Settings, health: Health) -> faust.App:
 
 def _store(settings: Settings, health: Health) -> faust.App:
     app = make_app(settings, "store", buffer=settings.batch, last=[settings.topic("requests")])
-    send = health.sending(sender(app, settings))
+    together = Together(2 * settings.pool_size, _STORE_WAITS)
+    send = together.sending(health.sending(sender(app, settings)))
     pool = StorePool(
         settings.pool_size,
         settings.pool_stores,
@@ -103,7 +108,8 @@ def _store(settings: Settings, health: Health) -> faust.App:
     answered = Answered(settings)
     stage = StoreStage(settings, pool, answered=answered)
     for topic, name, process in (("requests", "prepare", stage.request), ("queries", "finish", stage.command)):
-        serve(app, settings, [settings.topic(topic)], name, health.watched(name, process), send, settings.batch)
+        watched = together.counted(health.watched(name, process))
+        serve(app, settings, [settings.topic(topic)], name, watched, send, settings.batch)
 
     async def moved(*_: Any, **__: Any) -> None:
         answered.moved()
@@ -136,13 +142,15 @@ def _store(settings: Settings, health: Health) -> faust.App:
 def _llm(settings: Settings, health: Health) -> faust.App:
     limit = max(settings.batch, settings.llm_concurrency)
     app = make_app(settings, "llm", buffer=limit)
-    send = health.sending(sender(app, settings))
+    together = Together(1, _LLM_WAITS)
+    send = together.sending(health.sending(sender(app, settings)))
     model = configured(settings, lambda name, outcome: metrics.LLM_CALLS.labels(name, outcome).inc())
     stage = LlmStage(settings, model)
     told = "no model: the rules analyst answers" if model is None else f"model {model.name}"
     log.info("llm: %s", told)
     health.note(told)
-    serve(app, settings, [settings.topic("prompts")], "model", health.watched("model", stage.process), send, limit)
+    watched = together.counted(health.watched("model", stage.process))
+    serve(app, settings, [settings.topic("prompts")], "model", watched, send, limit)
     return app
 
 
