@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import faulthandler
 import logging
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -335,9 +337,21 @@ def serve(
     app.agent(app.topic(*topics, value_type=bytes), name=f"{app.conf.id}.{stage}")(agent)
 
 
+class _Worker(faust.Worker):
+    """Tells on SIGUSR1 and SIGUSR2 where each thread and task stands, and goes on. Faust's writes the values of their
+    variables too, among them keys and data, and starts on the latter a debugger that waits for somebody to type."""
+
+    def _on_sigusr1(self) -> None:
+        faulthandler.dump_traceback(sys.stderr)
+        for task in asyncio.all_tasks():
+            task.print_stack(file=sys.stderr)
+
+    _on_sigusr2 = _on_sigusr1
+
+
 def run(app: faust.App, settings: Settings) -> None:
     """Runs the worker until SIGTERM or SIGINT; the batch in hand is finished first. Does not return."""
-    worker = faust.Worker(
+    worker = _Worker(
         app,
         loglevel=settings.log_level,
         logging_config=logs.config(settings.log_level),

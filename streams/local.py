@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +78,8 @@ def ask(
         store = stages.load(request.payloads)
         ms = (time.perf_counter() - began) * 1000
         with store:
-            found = await stages.diagnose(request, store, model)
+            async with nullcontext() if client is None else aclosing(client):
+                found = await stages.diagnose(request, store, model)
         return replace(found, ms={**found.ms, **{name: found.ms[name] + ms for name in ("prepare", "total")}})
 
     found = asyncio.run(run())

@@ -149,6 +149,16 @@ def _llm(settings: Settings, health: Health) -> faust.App:
     told = "no model: the rules analyst answers" if model is None else f"model {model.name}"
     log.info("llm: %s", told)
     health.note(told)
+
+    async def hold() -> None:
+        # A task of the application: it is cancelled after the streams have drained.
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if model is not None:
+                await model.aclose()
+
+    app.task(hold)
     watched = together.counted(health.watched("model", stage.process))
     serve(app, settings, [settings.topic("prompts")], "model", watched, send, limit)
     return app

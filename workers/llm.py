@@ -1,4 +1,4 @@
-"""The model's client: a server that speaks OpenAI's or Anthropic's chat API, over httpx, as `hyve.reply.Model`.
+"""The model's client: a server that speaks OpenAI's or Anthropic's chat API, over aiohttp, as `hyve.reply.Model`.
 
 Rules:
 - It talks to the configured host and to no other: no redirects, no proxy or netrc of the environment.
@@ -17,13 +17,16 @@ import asyncio
 import json
 import random
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-import httpx
+import aiohttp
+import certifi
 import orjson
+from yarl import URL
 
 from hyve.errors import ModelError
 from hyve.reply import ModelReply
@@ -84,18 +87,15 @@ class ChatModel:
         self._pause = pause
         self._max_tokens = max_tokens
         self._native_tools = True
-        port = self.url.port or (443 if self.url.scheme == "https" else 80)
-        self._who = f"{model} at {self.url.netloc.decode('ascii').removesuffix(f':{port}')}:{port}"
-        self._headers = httpx.Headers(
-            {
-                "accept": "application/json",
-                "accept-encoding": "gzip, deflate",
-                "content-type": "application/json",
-                "user-agent": "hyve",
-                **self._dialect.headers(key),
-            }
-        )
-        self._transport: httpx.AsyncHTTPTransport | None = None
+        self._who = f"{model} at {self.url.host_subcomponent}:{self.url.port}"
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": "gzip, deflate",
+            "content-type": "application/json",
+            "user-agent": "hyve",
+            **self._dialect.headers(key),
+        }
+        self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
@@ -109,9 +109,9 @@ class ChatModel:
 
     async def aclose(self) -> None:
         """Close the connections; the next `complete` opens new ones."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            await transport.aclose()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply:
         """The model's next message. ModelError for every failure, within `timeout` seconds."""
@@ -170,37 +170,36 @@ class ChatModel:
         except ModelError as error:
             raise ModelError(f"{self._who}: {error}", error.kind) from None
 
-    def _connections(self) -> httpx.AsyncHTTPTransport:
-        """httpx without its client: redirects, cookies, authentication and the environment are not wanted, and looking
-        after them took a third of the time of a call."""
+    def _connections(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
-        if self._transport is None or self._loop is not loop:
+        if self._session is None or self._loop is not loop:
             # Connections belong to the event loop that opened them.
-            self._transport = httpx.AsyncHTTPTransport(
-                # How many calls are in flight is `workers.route`'s to say; httpx would hold back all but a hundred.
-                # Few may idle: its pool counts all connections anew for each idle one.
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-                trust_env=False,
+            self._session = aiohttp.ClientSession(
+                # How many calls are in flight is `workers.route`'s to say.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=5.0, ssl=self._certificates()),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # Reads and writes need no limits of their own: `complete` has one for all of a call.
+                timeout=aiohttp.ClientTimeout(total=None, connect=min(10.0, self._timeout)),
             )
             self._loop = loop
-        return self._transport
+        return self._session
+
+    def _certificates(self) -> ssl.SSLContext | bool:
+        """certifi's, as a slim container has none; True where they are not needed."""
+        return ssl.create_default_context(cafile=certifi.where()) if self.url.scheme == "https" else True
 
     async def _post(self, body: Mapping[str, Any]) -> bytes:
         """The body of a 200; _TryAgain, _ToolsRejected or ModelError for everything else."""
-        # Reads and writes need no limits of their own: `complete` has one for all of a call.
-        limits = {"timeout": {"connect": min(10.0, self._timeout)}}
-        request = httpx.Request("POST", self.url, headers=self._headers, content=_encoded(body), extensions=limits)
         status = 0
         try:
-            response = await self._connections().handle_async_request(request)
-            try:
-                status = response.status_code
+            async with self._connections().post(
+                self.url, data=_encoded(body), headers=self._headers, allow_redirects=False
+            ) as response:
+                status = response.status
                 content = await self._read(response, MAX_BODY if status == 200 else 65_536)
-            finally:
-                await response.aclose()
-        except httpx.TimeoutException:
+        except aiohttp.ServerTimeoutError:
             raise _TryAgain(self._timed_out()) from None
-        except httpx.HTTPError as error:
+        except aiohttp.ClientError as error:
             # `from None`: the exception holds the request, and with it the key.
             if status:
                 raise ModelError(f"the reply of {self._who} was cut off ({type(error).__name__})", "reply") from None
@@ -215,17 +214,17 @@ class ChatModel:
             return content
         raise self._failure(status, response.headers, content)
 
-    async def _read(self, response: httpx.Response, limit: int) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
         content = bytearray()
-        async for chunk in response.aiter_bytes():
+        async for chunk in response.content.iter_any():
             content += chunk
             if len(content) > limit:
-                if response.status_code != 200:
+                if response.status != 200:
                     return bytes(content[:limit])
                 raise ModelError(f"the reply of {self._who} is longer than {limit} bytes", "reply")
         return bytes(content)
 
-    def _failure(self, status: int, headers: httpx.Headers, content: bytes) -> Exception:
+    def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
         who = self._who
         said = self._clean(_message(content))
@@ -283,21 +282,21 @@ def _spoken(base_url: str) -> str:
     return "anthropic" if host == "api.anthropic.com" or address.endswith(Anthropic.path) else "openai"
 
 
-def endpoint(base_url: str, path: str = OpenAI.path, settings: str = "HYVE_LLM") -> httpx.URL:
+def endpoint(base_url: str, path: str = OpenAI.path, settings: str = "HYVE_LLM") -> URL:
     """The address of `path` below `base_url`: the host alone gets `/v1`, any other path is kept."""
     name = f"{settings}_BASE_URL"
     try:
-        url = httpx.URL(base_url.strip())
-    except (httpx.InvalidURL, TypeError, ValueError):
+        url = URL(base_url.strip())
+    except (TypeError, ValueError):
         raise ModelError(f"{name} is no URL; write it as https://host/v1", "request") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise ModelError(f"{name} must start with http:// or https:// and name a host", "request")
-    if url.userinfo:
+    if url.user is not None or url.password is not None:
         raise ModelError(f"{name} holds a user or password; use {settings}_API_KEY instead", "request")
-    given = url.path.rstrip("/")
+    given = url.raw_path.rstrip("/")
     if not given.endswith(path):
         given = (given or "/v1") + path
-    return url.copy_with(path=given, fragment=None)
+    return url.with_path(given, encoded=True, keep_query=True)
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
@@ -307,7 +306,7 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _retry_after(headers: httpx.Headers) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait by `retry-after-ms` or `retry-after` (seconds or a date); None without them."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()

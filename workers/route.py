@@ -166,10 +166,10 @@ def _tokens(parts: Iterable[Any]) -> int:
 
 
 class Route:
-    """Models in the order in which they are asked, as one."""
+    """Models in the order in which they are asked, as one. `clients` are what `aclose` closes."""
 
-    def __init__(self, models: Sequence[Model]) -> None:
-        self._models = tuple(models)
+    def __init__(self, models: Sequence[Model], clients: Sequence[ChatModel] = ()) -> None:
+        self._models, self._clients = tuple(models), tuple(clients)
         self.name = self._models[0].name
 
     def __len__(self) -> int:
@@ -189,6 +189,11 @@ class Route:
         said = "".join(f"; then {error}" for error in others)
         raise ModelError(f"{first}{said}", first.kind, first.retry_after)
 
+    async def aclose(self) -> None:
+        """Closes the connections; the next call opens new ones."""
+        for client in self._clients:
+            await client.aclose()
+
 
 def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: None) -> Route | None:
     """The models that the settings name, or None. ModelError where an address or a key can't be used."""
@@ -204,7 +209,7 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
         max_tokens=settings.llm_max_tokens,
         on_call=on_call,
     )
-    models = [_limited(first, settings, settings.llm_prices, on_call)]
+    clients, models = [first], [_limited(first, settings, settings.llm_prices, on_call)]
     if settings.llm_fallback_model:
         same = not settings.llm_fallback_base_url
         second = ChatModel(
@@ -217,8 +222,9 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
             settings="HYVE_LLM_FALLBACK",
             on_call=on_call,
         )
+        clients.append(second)
         models.append(_limited(second, settings, settings.llm_fallback_prices, on_call))
-    return Route(models)
+    return Route(models, clients)
 
 
 def _limited(model: Model, settings: Settings, prices: str, on_call: OnCall) -> Limited:

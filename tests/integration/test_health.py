@@ -218,3 +218,22 @@ def test_a_broker_that_pauses_kills_no_worker(make_pipeline: Callable[..., Pipel
     assert [it.summary for it in results if it.status == "failed"] == []
     assert {asked(pipeline.ports[kind], "/healthz")[0] for kind in ("store", "llm")} == {200}
     assert pipeline.supervisor.starts("store") == pipeline.supervisor.starts("llm") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_worker_that_is_asked_where_it_stands_tells_and_goes_on(
+    make_pipeline: Callable[..., Pipeline], number: signal.Signals
+) -> None:
+    """Faust starts a debugger on SIGUSR2, which waits for somebody to type, and writes variables on SIGUSR1."""
+    key = "sk-never-told"
+    model = {"HYVE_LLM_BASE_URL": "http://127.0.0.1:9", "HYVE_LLM_MODEL": "m", "HYVE_LLM_API_KEY": key}
+    pipeline = make_pipeline(f"stands{number}", **model).start("llm")
+    until(lambda: asked(pipeline.ports["llm"], "/readyz")[0] == 200, 60)
+    prompt(pipeline, "p1", 0)  # its call is tried again and again
+    os.kill(pipeline.supervisor.pid("llm"), number)
+    done = 'hyve_records_in_total{topic="' + pipeline.topic("prompts") + '"}'
+    until(lambda: pipeline.metric("llm", done) == 1, 60)
+    log = (pipeline.supervisor.logs / "llm.log").read_text("utf-8")
+    assert "most recent call first" in log
+    assert "Stack for <Task" in log
+    assert key not in log

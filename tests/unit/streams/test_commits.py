@@ -58,29 +58,17 @@ def test_topics_of_others_may_have_holes() -> None:
 
 
 class Polled(commits.Consumer):
-    """A consumer of one agent for each of two topics; what is asked of its thread is kept."""
+    """A consumer of one agent for each of two topics; what is asked of its client is kept."""
 
     def __init__(self, waiting: int) -> None:
         self._last = frozenset({"hyve.requests"})
-        self._thread = self
-        self.thread_loop = asyncio.get_running_loop()
-        self._max_poll_records = 16
+        self._thread = SimpleNamespace(getmany=self._polled)
         queues = {"hyve.requests": waiting, "hyve.queries": 32}
         names = {name: [SimpleNamespace(queue=Queue(size))] for name, size in queues.items()}
         self.app = SimpleNamespace(topics=SimpleNamespace(_topic_name_index=names))
         self.asked: list[tuple[set[TP], float]] = []
 
-    def _ensure_consumer(self) -> Any:
-        return self
-
-    async def _fetch_records(
-        self,
-        _: Any,
-        active: set[TP],
-        timeout: float,  # noqa: ASYNC109 - Faust's signature
-        max_records: int,
-    ) -> dict[TP, Any]:
-        assert max_records == 16
+    async def _polled(self, active: set[TP], timeout: float) -> dict[TP, Any]:  # noqa: ASYNC109 - Faust's signature
         self.asked.append((active, timeout))
         return {}
 

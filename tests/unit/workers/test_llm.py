@@ -16,8 +16,8 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from yarl import URL
 
 from hyve.errors import ModelError
 from hyve.reply import TOOLS, Query, decide
@@ -331,7 +331,7 @@ async def test_the_key_is_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture
     ],
 )
 def test_base_urls_in_every_spelling(base: str, url: str) -> None:
-    assert endpoint(base) == httpx.URL(url)
+    assert endpoint(base) == URL(url)
 
 
 @pytest.mark.parametrize(
