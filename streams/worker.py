@@ -39,8 +39,11 @@ log = logging.getLogger("hyve")
 
 _SWEPT_EVERY = 3_600.0
 
-_STORE_WAITS, _LLM_WAITS = 0.1, 0.02
+_STORE_WAITS, _LLM_WAITS = 0.3, 0.02
 """Seconds for which deliveries of a busy worker wait for others at most."""
+
+_A_PROCESS = 4
+"""Calls in line for each store process that make a worker busy: with fewer, one of them might have none."""
 
 Kind = Literal["intake", "store", "llm"]
 
@@ -94,7 +97,7 @@ def _intake(settings: Settings, health: Health) -> faust.App:
 
 def _store(settings: Settings, health: Health) -> faust.App:
     app = make_app(settings, "store", buffer=settings.batch, last=[settings.topic("requests")])
-    together = Together(2 * settings.pool_size, _STORE_WAITS)
+    together = Together(min(_A_PROCESS * settings.pool_size, settings.batch), _STORE_WAITS)
     send = together.sending(health.sending(sender(app, settings)))
     pool = StorePool(
         settings.pool_size,

@@ -1,7 +1,7 @@
 """What the pipeline costs beside `prepare`, as Markdown: `python -m tests.bench.pipeline [--requests N] [--seconds S]`.
 
 Starts Apache Kafka (see `tests.integration.brokers`), one store worker with two store processes, one LLM worker and a
-model server, and prints three tables.
+model server, and prints three tables, with `--floor` a fourth.
 
 Throughput: requests with 20 KB of log records and a model that answers in 0 ms, with one cause and one claim and a
 statement for each. Processor time counts, so that other work on the machine doesn't: a pipeline that keeps the
@@ -14,6 +14,9 @@ neither run nor wait for a core (Linux says it), the pipeline lets them idle.
 
 Overhead: the same requests at half of the throughput that was just measured, from the record's production to the
 result's arrival, less the model's time. On a machine with other work these are upper bounds.
+
+Floor: the same records go through two processes that only hand them on (see `tests.bench.floor`), in the same broker:
+requests one by one at the rate that the workers reached, and all at once.
 
 In flight: prompts sent straight to one LLM worker whose model takes two seconds: calls at a time, and memory of the
 worker after a tenth of the prompts and at the end.
@@ -245,9 +248,55 @@ def throughput(apache: ApacheKafka, pipeline: Pipeline, requests: int, warm: int
         f"cores ({bench * 1000:.1f} ms a request are the benchmark's own, {compiler * 1000:.1f} Java's compiler's); "
         f"the two store processes ran or waited for a core {at_work:.0%} of the time. {cores} cores of their own would "
         f"do {cores / total:.1f}, with `prepare` and `finish` only {cores / (prepare + finish):.1f}, with `prepare` "
-        f"only {cores / prepare:.1f}. With nothing beside it `prepare` takes {alone * 1000:.1f} ms.",
+        f"only {cores / prepare:.1f}. With nothing beside it `prepare` takes {alone * 1000:.1f} ms. Without "
+        f"Kafka's own time, as of a broker on other machines, `prepare` is {prepare / (total - spent['Kafka']):.0%}.",
     ]
     return "\n".join(lines), 1 / clock, share >= ALLOWED
+
+
+def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, text: str) -> str:
+    """What two processes take that only hand on the records of a pipeline that is there: paced, and all at once."""
+    folder = pipeline.supervisor.logs / "floor"
+    folder.mkdir()
+    for topic in ("prompts", "queries", "results", "metrics"):
+        (folder / topic).write_bytes(first_of(pipeline.settings, topic))
+    bare = Pipeline(apache, "floor", pipeline.supervisor)
+    for kind in ("store", "llm"):
+        command = [sys.executable, "-m", "tests.bench.floor", kind, apache.address, "floor", str(folder)]
+        bare.supervisor.start(f"floor-{kind}", command, {})
+    kafka_pids, rows = apache.pids, []
+    with results(bare.settings, "metrics") as seen:
+        for number in range(requests):
+            bare.ask(number, text)
+        seen.wait(requests, 120)  # joined, and compiled
+        done = requests
+        for pace in (1 / rate, 0.0):
+            pids = [[bare.pid("store")], [bare.pid("llm")], kafka_pids]
+            before = [sum(map(cpu, those)) for those in pids]
+            compiler = sum(map(compiling, kafka_pids))
+            for number in range(requests):
+                bare.ask(done + number, text)
+                time.sleep(pace)
+            done += requests
+            seen.wait(done, 120)
+            took = [sum(map(cpu, those)) - was for those, was in zip(pids, before, strict=True)]
+            took[-1] -= sum(map(compiling, kafka_pids)) - compiler
+            rows.append((f"{rate:.0f} a second" if pace else "all at once", *(it / requests * 1000 for it in took)))
+    lines = ["| only handed on | store | LLM | Kafka | together |", "|---|---:|---:|---:|---:|"]
+    lines += [f"| {name} | {' | '.join(f'{ms:.1f}' for ms in those)} | {sum(those):.1f} |" for name, *those in rows]
+    return "\n".join(lines)
+
+
+def first_of(settings: Settings, topic: str) -> bytes:
+    """The value of a record of a topic that has some."""
+    consumer = KafkaConsumer(bootstrap_servers=settings.servers, auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(settings.topic(topic), number) for number in range(6)])
+    try:
+        while not (polled := consumer.poll(timeout_ms=1000)):
+            pass
+        return bytes(next(iter(polled.values()))[0].value)
+    finally:
+        consumer.close()
 
 
 def overhead(pipeline: Pipeline, rate: float, seconds: float, text: str) -> tuple[str, bool]:
@@ -331,7 +380,8 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--warm", type=int, default=500, help="requests before those that are measured")
     parser.add_argument("--seconds", type=float, default=30.0, help="of the run at half load")
-    parser.add_argument("--prompts", type=int, default=4000)
+    parser.add_argument("--prompts", type=int, default=4000, help="0: no such table")
+    parser.add_argument("--floor", action="store_true", help="also what Kafka and its clients alone take")
     options = parser.parse_args()
     text = payloads.logs(PAYLOAD)
     folder = Path(tempfile.mkdtemp(prefix="hyve-pipeline-"))
@@ -345,13 +395,16 @@ def main() -> int:
             pipeline = Pipeline(apache, "through", supervisor, HYVE_LLM_BASE_URL=server.url).start("store", "llm")
             table, rate, fine = throughput(apache, pipeline, options.requests, options.warm, text)
             kept.append(fine)
-            print(f"{table}\n")
+            print(f"{table}\n", flush=True)
+            if options.floor:
+                print(f"{floor(apache, pipeline, options.requests, rate, text)}\n", flush=True)
             table, fine = overhead(pipeline, rate / 2, options.seconds, text)
             kept.append(fine)
             print(f"{table}\n")
-            table, fine = in_flight(apache, supervisor, options.prompts, text)
-            kept.append(fine)
-            print(table)
+            if options.prompts:
+                table, fine = in_flight(apache, supervisor, options.prompts, text)
+                kept.append(fine)
+                print(table)
     except HyveError as error:
         print(f"pipeline: {error}; logs: {folder}", file=sys.stderr)
         return 1
