@@ -54,7 +54,7 @@ def config(level: str) -> dict[str, Any]:
 def quiet() -> None:
     """Keeps what Faust and the Kafka clients say at warnings and above, and of that no line again and again; our own
     lines stay."""
-    noisy = ("faust", "mode", "aiokafka", "kafka", "httpx")
+    noisy = ("faust", "mode", "aiokafka", "kafka", "aiohttp")
     for name in noisy:
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in tuple(logging.root.manager.loggerDict):

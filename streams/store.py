@@ -122,7 +122,7 @@ class StoreStage:
             await self._pool.drop(prepared.request_id)
             raise Poison(f"the record's key {request_id!r} is not its request_id {prepared.request_id!r}")
         spent = (time.perf_counter() - began) * 1000
-        log.debug(
+        log.info(
             "store: %s: %d tokens of data, prompt of %d, %.0f ms",
             request_id,
             prepared.original_tokens,

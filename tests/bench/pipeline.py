@@ -264,26 +264,26 @@ def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, t
     for kind in ("store", "llm"):
         command = [sys.executable, "-m", "tests.bench.floor", kind, apache.address, "floor", str(folder)]
         bare.supervisor.start(f"floor-{kind}", command, {})
-    kafka_pids, rows = apache.pids, []
+    rows: list[tuple[str, list[float]]] = []
     with results(bare.settings, "metrics") as seen:
         for number in range(requests):
             bare.ask(number, text)
         seen.wait(requests, 120)  # joined, and compiled
         done = requests
         for pace in (1 / rate, 0.0):
-            pids = [[bare.pid("store")], [bare.pid("llm")], kafka_pids]
+            pids = [[bare.pid("store")], [bare.pid("llm")], apache.pids]
             before = [sum(map(cpu, those)) for those in pids]
-            compiler = sum(map(compiling, kafka_pids))
+            compiler = sum(map(compiling, apache.pids))
             for number in range(requests):
                 bare.ask(done + number, text)
                 time.sleep(pace)
             done += requests
             seen.wait(done, 120)
             took = [sum(map(cpu, those)) - was for those, was in zip(pids, before, strict=True)]
-            took[-1] -= sum(map(compiling, kafka_pids)) - compiler
-            rows.append((f"{rate:.0f} a second" if pace else "all at once", *(it / requests * 1000 for it in took)))
+            took[-1] -= sum(map(compiling, apache.pids)) - compiler
+            rows.append((f"{rate:.0f} a second" if pace else "all at once", [it / requests * 1000 for it in took]))
     lines = ["| only handed on | store | LLM | Kafka | together |", "|---|---:|---:|---:|---:|"]
-    lines += [f"| {name} | {' | '.join(f'{ms:.1f}' for ms in those)} | {sum(those):.1f} |" for name, *those in rows]
+    lines += [f"| {name} | {' | '.join(f'{ms:.1f}' for ms in those)} | {sum(those):.1f} |" for name, those in rows]
     return "\n".join(lines)
 
 
