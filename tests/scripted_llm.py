@@ -9,7 +9,7 @@ A script is a list of steps, one for each POST, or {"replies": [...], "repeat_la
     {"tool": "query_datastore", "arguments": {...}}       one call; arguments may be a string, sent as it is
     {"tools": [{"tool": ..., "arguments": ...}, ...]}     several calls
     {"status": 429, "headers": {...}, "body": ...}        any status; body an object or a text
-    {"raw": "..."}                                        a 200 with this body; "raw_base64" for bytes
+    {"raw": "..."}                                        a 200 with this body; "raw_base64" for bytes, with "headers"
     {"hang": 5}                                           silence for so many seconds, then a closed connection
     {"cut": true}                                         a 200 whose body ends before its announced length
     {"disconnect": true}                                  the connection closes without a word
@@ -127,7 +127,7 @@ class ScriptedLLM:
                     self._send(200, {}, b'{"choices": [{"mess', announced=1000)
                     self.close_connection = True
                 elif "raw_base64" in step:
-                    self._send(200, {}, base64.b64decode(step["raw_base64"]))
+                    self._send(step.get("status", 200), step.get("headers", {}), base64.b64decode(step["raw_base64"]))
                 elif "raw" in step:
                     self._send(200, {}, step["raw"].encode())
                 elif "status" in step:

@@ -19,6 +19,7 @@ import random
 import re
 import ssl
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -90,7 +91,7 @@ class ChatModel:
         self._who = f"{model} at {self.url.host_subcomponent}:{self.url.port}"
         self._headers = {
             "accept": "application/json",
-            "accept-encoding": "gzip, deflate",
+            "accept-encoding": "gzip",
             "content-type": "application/json",
             "user-agent": "hyve",
             **self._dialect.headers(key),
@@ -178,6 +179,7 @@ class ChatModel:
                 # How many calls are in flight is `workers.route`'s to say.
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=5.0, ssl=self._certificates()),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,  # see `_read`
                 # Reads and writes need no limits of their own: `complete` has one for all of a call.
                 timeout=aiohttp.ClientTimeout(total=None, connect=min(10.0, self._timeout)),
             )
@@ -215,13 +217,26 @@ class ChatModel:
         raise self._failure(status, response.headers, content)
 
     async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
+        """The body, unpacked here: a library would unpack a whole chunk, in any encoding, before its size is known."""
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        packed = encoding in ("gzip", "x-gzip")
+        if not packed and encoding not in ("", "identity"):
+            if response.status != 200:
+                return b""  # the status says enough
+            raise ModelError(f"{self._who} replies in the content-encoding {encoding[:40]!r}; HYVE takes gzip", "reply")
+        unpacked = zlib.decompressobj(16 + zlib.MAX_WBITS)
         content = bytearray()
-        async for chunk in response.content.iter_any():
-            content += chunk
-            if len(content) > limit:
-                if response.status != 200:
-                    return bytes(content[:limit])
-                raise ModelError(f"the reply of {self._who} is longer than {limit} bytes", "reply")
+        try:
+            async for chunk in response.content.iter_any():
+                content += unpacked.decompress(chunk, limit + 1 - len(content)) if packed else chunk
+                if len(content) > limit:
+                    if response.status != 200:
+                        return bytes(content[:limit])
+                    raise ModelError(f"the reply of {self._who} is longer than {limit} bytes", "reply")
+        except zlib.error:
+            raise ModelError(f"the reply of {self._who} is not the gzip that it says it is", "reply") from None
+        if packed and content and not unpacked.eof:
+            raise ModelError(f"the reply of {self._who} was cut off (gzip)", "reply")
         return bytes(content)
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import logging
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -64,6 +66,37 @@ async def test_what_is_sent_and_what_comes_back() -> None:
         "max_tokens": 50,
         "tools": list(TOOLS),
     }
+
+
+def packed(content: bytes, encoding: str, status: int = 200) -> dict[str, Any]:
+    body = base64.b64encode(content).decode()
+    return {"status": status, "headers": {"content-encoding": encoding}, "raw_base64": body}
+
+
+async def test_a_reply_may_be_packed_with_gzip() -> None:
+    with ScriptedLLM([packed(gzip.compress(json.dumps(completion(OK)).encode()), "gzip")]) as s:
+        assert (await ask(s)).text == "fine"
+    assert s.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (packed(gzip.compress(bytes(1 << 28)), "gzip"), f"longer than {MAX_BODY} bytes"),
+        (packed(gzip.compress(gzip.compress(bytes(1 << 28))), "gzip, gzip"), "content-encoding 'gzip, gzip'"),
+        (packed(b"(\xb5/\xfd", "zstd"), "content-encoding 'zstd'; HYVE takes gzip"),
+        (packed(b'{"choices": []}', "gzip"), "not the gzip that it says it is"),
+        (packed(gzip.compress(b"{}" * 500)[:-9], "gzip"), "cut off"),
+        (packed(gzip.compress(bytes(1 << 28)), "gzip", 400), "rejected the request"),
+        (packed(b"(\xb5/\xfd", "zstd", 500), "failed (status 500)"),
+    ],
+)
+async def test_what_a_reply_unfolds_to_is_bounded(step: dict[str, Any], says: str) -> None:
+    """All input is hostile: 260 KB of gzip are 256 MB, and no more of them is unpacked than a reply may have."""
+    with ScriptedLLM([step] * 9) as s:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert says in str(await failure(s, retries=0))
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000  # KB
 
 
 async def test_without_tools_and_key_neither_is_sent() -> None:
