@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.columns import Columns
-from hyve.levels import HELD, MOST, Floats, Rows, block_of, placed, steps_in
+from hyve.levels import HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dimension, names_codes
 
@@ -30,8 +30,6 @@ _FEWEST = 64
 """Values of a series that has a level."""
 _PARTED, _GROUPS = 3, 4
 """So many columns part a table into series, and so many series at most are told of."""
-_CLIP, _COARSE, _APART = 3.0, 16, 0.9
-"""Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart."""
 _ALIKE = 0.25
 """Series change alike that move by this share of the whole's change."""
 _MOST_OF = 0.75
@@ -225,35 +223,36 @@ class Changes:
             return []
         if self.handed:
             away = rank.away(numbers, used, self.series)
-        clipped = np.clip(away, -_CLIP, _CLIP)
-        tried: list[tuple[float, int, _Parted, list[tuple[int, Rows]]]] = []
-        for place, parted in enumerate([*([self.whole] if self.mixed else []), *self.parted]):
-            if (some := _moving(clipped, used, parted)) and (steps := steps_in(away, *some)):
+        tried: list[tuple[_Parted, list[Steps]]] = []
+        for parted in [*([self.whole] if self.mixed else []), *self.parted]:
+            series = _used_in(parted, used)
+            if series is not None and (steps := steps_in(away, numbers, series)):
                 if not tried and self._only_rises(column, numbers, used):
                     return []
-                tried.append((-max(size for size, _, _ in steps), place, parted, [(g, at) for _, g, at in steps]))
+                tried.append((parted, steps))
         # What all series share is told once; what one of them does is found best where they are parted by it.
-        for beyond, _, parted, steps_of in sorted(tried, key=lambda one: (one[2].by is not None, *one[:2])):
+        for parted, steps in sorted(tried, key=lambda one: (one[0].by is not None, one[1][0].faint, -one[1][0].beyond)):
             told: list[Change] = []
-            for group, places in steps_of[:_GROUPS]:
-                rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
+            for one in steps[:_GROUPS]:
+                rows = parted.rows[parted.starts[one.group] : parted.starts[one.group] + parted.sizes[one.group]]
                 rows = rows[used[rows]]
-                for at, before, behind in placed(away[rows], numbers[rows], places):
-                    if parted.by is None and not self._shared(away, rows, at):
+                for level in placed(away[rows], numbers[rows], one):
+                    if parted.by is None and not self._shared(away, rows, level):
                         continue
-                    if self._passes_on(rows, at):
+                    if self._passes_on(rows, level.at):
                         continue
-                    text = f"level {_number(before)}→{_number(behind)}"
-                    told.append(self._change(column, min(8.0, 5 - beyond / 20), rows, at, text, parted, group))
+                    text = f"level {_number(level.before)}→{_number(level.behind)}"
+                    score = min(8.0, 5 + steps[0].beyond / 20)
+                    told.append(self._change(column, score, rows, level.at, text, parted, one.group))
             if told:
                 return told
         return []
 
-    def _shared(self, away: Floats, rows: Rows, at: int) -> bool:
+    def _shared(self, away: Floats, rows: Rows, level: Level) -> bool:
         """Whether most of the series change, as far as it can be seen of each."""
         if self.count < 2:
             return True
-        reach = 8 * block_of(len(rows))
+        at, reach = level.at, level.reach
         before, behind = rows[max(0, at - reach) : at], rows[at : at + reach]
         series, of = np.unique(self.series[np.concatenate([before, behind])], return_inverse=True)
         parts = of[: len(before)], of[len(before) :]
@@ -380,18 +379,11 @@ def _gaps(times: Rows) -> list[tuple[int, float]]:
     return [(int(i) + 1, float(distances[i]) / usual) for i in places if even or distances[i] > 2 * rest]
 
 
-def _moving(clipped: Floats, used: NDArray[np.bool_], parted: _Parted) -> tuple[Rows, Rows, Rows, Rows] | None:
-    """(the used rows, the numbers of series, where they begin in these rows, their sizes) of series of which means of
-    few blocks are far apart: most aren't, and nothing more is to be looked at."""
+def _used_in(parted: _Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
+    """The used rows of the series that have many, or at least an eighth as many as the largest one."""
     rows, starts, sizes = parted.rows, parted.starts, parted.sizes
-    whole = bool(used.all())
-    if len(sizes) == 1 and whole:
-        blocks = min(_COARSE, max(4, len(rows) // 24))
-        size = len(rows) // blocks
-        sums = np.add.reduce(clipped[rows[: blocks * size]].reshape(blocks, size), axis=1)
-        return (rows, starts, starts, sizes) if sums.max() - sums.min() > _APART * size else None
     owners: Rows = np.arange(len(sizes))
-    if not whole:
+    if not used.all():
         kept = used[rows]
         rows, of = rows[kept], parted.owners[kept]
         owners, sizes = np.unique(of, return_counts=True)
@@ -399,17 +391,8 @@ def _moving(clipped: Floats, used: NDArray[np.bool_], parted: _Parted) -> tuple[
     largest = int(sizes.max()) if len(sizes) else 0
     if largest < _FEWEST:
         return None
-    if len(sizes) > 1:
-        large = np.flatnonzero(sizes >= max(_FEWEST, largest // 8))
-        owners, starts, sizes = owners[large], starts[large], sizes[large]
-    blocks = min(_COARSE, max(4, largest // 24))
-    edges = starts[:, None] + np.arange(blocks) * sizes[:, None] // blocks
-    # What follows a series that was left out would count as the last block's: its end is an edge, too.
-    ends = np.concatenate([edges, (starts + sizes)[:, None]], axis=1).ravel()
-    sums = np.add.reduceat(np.append(clipped[rows], 0.0), ends).reshape(len(sizes), -1)[:, :-1]
-    means = sums / np.diff(np.concatenate([edges, (starts + sizes)[:, None]], axis=1), axis=1)
-    moving = means.max(axis=1) - means.min(axis=1) > _APART
-    return (rows, owners[moving], starts[moving], sizes[moving]) if moving.any() else None
+    large = sizes >= max(_FEWEST, largest // 8)
+    return SeriesRows(rows, owners[large], starts[large], sizes[large])
 
 
 def _number(value: float) -> str:

@@ -1,8 +1,16 @@
-"""The places where series of numbers change their level (the rules are those of `hyve.changes`)."""
+"""The places where series of numbers change their level (the rules are those of `hyve.changes`).
+
+Three looks, each at what the one before can't see: medians of blocks, which find steps of some spreads and where they
+come and go; ranks of all values, which find a step of less than a spread, such as a skewed number's that doubles; and
+the last rows, of which there are too few for a block.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +25,107 @@ HELD = 10
 _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 12, 64, 128
 """Blocks that a series is parted into, and values that are looked at of each."""
 _BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
-_AWAY, _CHANCE, _ALIKE, _MOVED = 0.8, 4.5, 0.25, 0.4
+_AWAY, _CHANCE, _ALIKE, _MOVED, _DRIFT, _STRAIGHT = 0.8, 4.5, 0.25, 0.4, 2.0, 1.5
 """A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
 of it; what is level moves by less than that: what goes on evenly by half."""
+_CLIP, _COARSE, _APART, _DRIFTS = 3.0, 16, 0.9, 2.0
+"""Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart, or
+their sum goes so far from an even one (in deviations of noise; Kolmogorov's statistic is above 2 in 0.07%)."""
+_FAINT_ROWS, _FAINT, _STEP, _MISFIT, _RELATED, _SMOOTHER, _EACH = 250, 7.0, 5.0, 2.0, 0.08, 7.0, 12.0
+"""In ranks, a series of so many rows has steps where the first stands out by `_FAINT` deviations, further ones by
+`_STEP`; where what they leave is noise: larger by at most so many deviations of chance, neighbours unrelated; and where
+a curve as smooth as can be, of two degrees more for each step, leaves more than they do by so much and so much each."""
+_LATE_BLOCKS, _LATE, _EVER = 3, 1.0, 1.5
+"""An onset in the last blocks is a jump of so many spreads, and so many times any jump before of as many rows."""
 
 
-def steps_in(away: Floats, rows: Rows, owners: Rows, starts: Rows, sizes: Rows) -> list[tuple[float, int, Rows]]:
-    """(how far the largest one stands out, the number of the series, places) of series that may change their level,
-    those that stand out most first. Places count the used rows of the series."""
+@dataclass(frozen=True)
+class Steps:
+    """Where one of several series may change its level: how far the largest step stands out, the series' number, places
+    in its used rows, and the place of an onset in its last rows, or 0. `faint` ones are seen only in all rows between
+    them."""
+
+    beyond: float
+    group: int
+    places: Rows
+    faint: bool = False
+    onset: int = 0
+
+
+@dataclass(frozen=True)
+class Level:
+    """A change of level: its place, the medians before it and behind it, and of how many rows on either side."""
+
+    at: int
+    before: float
+    behind: float
+    reach: int
+
+
+@dataclass(frozen=True)
+class SeriesRows:
+    """The used rows of some series in the order of their time, one series after another: their numbers, where each
+    begins in `rows`, and how many it has."""
+
+    rows: Rows
+    owners: Rows
+    starts: Rows
+    sizes: Rows
+
+    def only(self, which: Rows | NDArray[np.bool_]) -> SeriesRows:
+        """Some of the series."""
+        return SeriesRows(self.rows, self.owners[which], self.starts[which], self.sizes[which])
+
+    def of(self, group: int) -> Rows:
+        """The rows of one of them."""
+        return self.rows[self.starts[group] : self.starts[group] + self.sizes[group]]
+
+
+def steps_in(away: Floats, numbers: Floats, series: SeriesRows) -> list[Steps]:
+    """The steps of series that may change their level, those that stand out most first. `away` is how many spreads each
+    of the `numbers` of a table is from the middle of its series."""
+    moves = _moving(away, series)
+    found = {steps.group: steps for steps in _between_blocks(away, moves)}
+    for place, group in enumerate(moves.owners.tolist()):
+        if group not in found and (faint := _faint_steps(away[moves.of(place)], group)):
+            found[group] = faint
+    for place in _late(away, series).tolist():
+        rows, group = series.of(place), int(series.owners[place])
+        if onset := _onset(away[rows], numbers[rows]):
+            beyond, at = onset
+            known = found.get(group, Steps(0.0, group, np.zeros(0, np.int64)))
+            found[group] = replace(known, beyond=max(known.beyond, beyond), onset=at)
+    return sorted(found.values(), key=lambda steps: (steps.faint, -steps.beyond))
+
+
+def _moving(away: Floats, series: SeriesRows) -> SeriesRows:
+    """The series of which means of few blocks are far apart or drift: most do neither, and nothing more is to be looked
+    at."""
+    clipped = np.clip(away, -_CLIP, _CLIP)
+    rows, starts, sizes = series.rows, series.starts, series.sizes
+    blocks = min(_COARSE, max(4, int(sizes.max()) // 24))
+    if len(sizes) == 1:
+        size = int(sizes[0]) // blocks
+        start = int(starts[0])
+        means = np.add.reduce(clipped[rows[start : start + blocks * size]].reshape(1, blocks, size), axis=2) / size
+    else:
+        edges = starts[:, None] + np.arange(blocks) * sizes[:, None] // blocks
+        # What follows a series that was left out would count as the last block's: its end is an edge, too.
+        ends = np.concatenate([edges, (starts + sizes)[:, None]], axis=1)
+        sums = np.add.reduceat(np.append(clipped[rows], 0.0), ends.ravel()).reshape(len(sizes), -1)[:, :-1]
+        means = sums / np.diff(ends, axis=1)
+    drift = np.abs(np.cumsum(means - means.mean(axis=1, keepdims=True), axis=1)).max(axis=1) / blocks
+    apart = means.max(axis=1) - means.min(axis=1) > _APART
+    return series.only(apart | ((drift * np.sqrt(sizes) > _DRIFTS) & (sizes >= _FAINT_ROWS)))
+
+
+def _between_blocks(away: Floats, series: SeriesRows) -> list[Steps]:
+    """The steps that are seen in blocks of values."""
+    if not len(series.sizes):
+        return []
+    rows, owners, starts, sizes = series.rows, series.owners, series.starts, series.sizes
     least = int(sizes.min())
-    blocks = max(_LEAST_BLOCKS, min(_BLOCKS, least // 8))
-    samples = min(_SAMPLES, least // blocks)
+    blocks, samples = _blocks(least)
     spread = np.arange(blocks * samples) * (sizes[:, None] / (blocks * samples))
     taken = away[rows[starts[:, None] + spread.astype(np.int64)]].reshape(len(sizes), blocks, samples)
     taken.sort(axis=2)
@@ -60,8 +158,77 @@ def steps_in(away: Floats, rows: Rows, owners: Rows, starts: Rows, sizes: Rows) 
                 places.append((block, width))
         if len(places) <= MOST:
             at = (np.sort([block for block, _ in places]) + 0.5) * (int(sizes[group]) / blocks)
-            found.append((float(tops[group]), int(owners[group]), at.astype(np.int64)))
+            found.append(Steps(float(tops[group]), int(owners[group]), at.astype(np.int64)))
     return found
+
+
+def _ranks(values: Floats) -> Floats:
+    """The ranks of numbers, equal ones the same, evenly from -0.5 to 0.5."""
+    ordered = np.sort(values, axis=None)
+    low, high = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+    return np.asarray((low + high) / (2 * len(ordered)) - 0.5, np.float64)
+
+
+def _blocks(count: int) -> tuple[int, int]:
+    """(how many blocks a series of so many values is parted into, how many values of each are looked at)."""
+    blocks = max(_LEAST_BLOCKS, min(_BLOCKS, count // 8))
+    return blocks, min(_SAMPLES, count // blocks)
+
+
+def _faint_steps(away: Floats, group: int) -> Steps | None:
+    """The steps of one series, where steps are what it is made of but for noise; None where they are not."""
+    count = len(away)
+    if count < _FAINT_ROWS:
+        return None
+    blocks, samples = _blocks(count)
+    taken = away[(np.arange(blocks * samples) * (count / (blocks * samples))).astype(np.int64)].reshape(blocks, samples)
+    ranks = _ranks(taken)
+    means = ranks.mean(axis=1)
+    within = float(ranks.var(axis=1).mean()) / max(1, samples - 1)
+    between = max(float(_deviation(np.abs(means[lag:] - means[:-lag])[None])[0, 0]) ** 2 / 2 for lag in (1, 2))
+    variance = max(within, between)
+    if variance <= 0:
+        return None
+    edges, first = [0, blocks], 0.0
+    for _ in range(MOST + 1):
+        size, at = max(_split(means, start, end, variance) for start, end in pairwise(edges))
+        if size < (_STEP if first else _FAINT):
+            break
+        first = first or size
+        edges = sorted([*edges, at])
+    steps = len(edges) - 2
+    if not 0 < steps <= MOST:
+        return None
+    levels = np.concatenate([np.full(end - start, means[start:end].mean()) for start, end in pairwise(edges)])
+    rest = means - levels
+    left = float(rest @ rest) / variance
+    if left > (blocks - 1 - 2 * steps) * (1 + _MISFIT * math.sqrt(2 / blocks)):
+        return None
+    if float(rest[1:] @ rest[:-1]) > _RELATED * max(first, 2 * _FAINT) / math.sqrt(blocks) * left * variance:
+        return None
+    curves = _curves(blocks, 1 + 2 * steps)
+    smooth = means - curves @ (curves.T @ means)
+    if float(smooth @ smooth) / variance - left < _SMOOTHER + _EACH * (steps - 1):
+        return None
+    return Steps(first, group, (np.array(edges[1:-1]) * (count / blocks)).astype(np.int64), True)
+
+
+def _split(means: Floats, start: int, end: int, variance: float) -> tuple[float, int]:
+    """(by how many deviations the means before and behind it differ, the place) of the best split of some means."""
+    size = end - start
+    if size < 4:
+        return 0.0, start
+    sums = np.cumsum(means[start:end])
+    before = np.arange(1, size)
+    apart = np.abs(sums[:-1] - before / size * sums[-1]) / np.sqrt(variance * before * (size - before) / size)
+    at = int(np.argmax(apart[1:-1])) + 1
+    return float(apart[at]), start + at + 1
+
+
+@lru_cache(maxsize=256)
+def _curves(count: int, degree: int) -> Floats:
+    """Polynomials up to a degree at so many even places, orthogonal to each other."""
+    return np.linalg.qr(np.polynomial.legendre.legvander(np.linspace(-1, 1, count), degree))[0]
 
 
 def _middle(values: Floats) -> Floats:
@@ -76,34 +243,109 @@ def _deviation(sizes: Floats) -> Floats:
     return np.asarray(np.partition(sizes, most - 1, axis=1)[:, :most].mean(axis=1, keepdims=True) / 0.5586, np.float64)
 
 
-def placed(away: Floats, numbers: Floats, near: Rows) -> list[tuple[int, float, float]]:
-    """(place, median before it, median behind it) of those changes of one series that are levels' indeed."""
-    count = len(away)
+def placed(away: Floats, numbers: Floats, steps: Steps) -> list[Level]:
+    """Those changes of one series that are levels' indeed."""
     if _counts(numbers):
         return []
+    found = _placed(away, steps)
+    if not (found or steps.faint) and (faint := _faint_steps(away, steps.group)):
+        found = _placed(away, faint)
+    count = len(away)
+    if steps.onset and not any(steps.onset - at < 2 * block_of(count) for at, _, _ in found):
+        at, size = steps.onset, count - steps.onset
+        found.append((at, max(0, at - 8 * size), count))
+    levels = []
+    for at, first, last in found:
+        was, became = float(np.median(numbers[first:at])), float(np.median(numbers[at:last]))
+        if (became - was) * (np.median(away[at:last]) - np.median(away[first:at])) > 0:
+            levels.append(Level(at, was, became, max(at - first, last - at)))
+    return levels
+
+
+def _placed(away: Floats, steps: Steps) -> list[tuple[int, int, int]]:
+    """(place, first of the rows before it, end of those behind it) of the steps from one level to another."""
+    count, near = len(away), steps.places.tolist()
     block = block_of(count)
+    reach = count if steps.faint else 8 * block
+    ranks = _ranks(away) if steps.faint else away
     found = []
-    for number, place in enumerate(near.tolist()):
-        first = int(near[number - 1]) + block if number else 0
-        last = int(near[number + 1]) - block if number + 1 < len(near) else count
-        at = _exact(away, max(first, place - 3 * block), place, min(last, place + 3 * block))
-        left, right = slice(max(first, at - 8 * block), at), slice(at, min(last, at + 8 * block))
-        before, behind = away[left], away[right]
-        if min(len(before), len(behind)) < min(block, HELD):
-            continue
-        low, high = np.quantile(before, (0.25, 0.5, 0.75)), np.quantile(behind, (0.25, 0.5, 0.75))
-        step, moved = float(high[1] - low[1]), high - low
-        noise = float(max(low[2] - low[0], high[2] - high[0])) / 1.349
-        of_chance = 1.25 * noise * math.sqrt(1 / len(before) + 1 / len(behind))
-        if abs(step) <= max(_AWAY * noise, _CHANCE * of_chance) or (moved / step).min() < _ALIKE:
-            continue
-        drift = max(abs(float(np.median(half[1]) - np.median(half[0]))) for half in (_halves(before), _halves(behind)))
-        if drift > _MOVED * abs(step):
-            continue
-        was, became = float(np.median(numbers[left])), float(np.median(numbers[right]))
-        if (became - was) * step > 0:
-            found.append((at, was, became))
+    for number, place in enumerate(near):
+        first = near[number - 1] + block if number else 0
+        last = near[number + 1] - block if number + 1 < len(near) else count
+        if steps.faint:
+            at = _split(ranks, first, last, 1.0)[1]
+        else:
+            at = _exact(away, max(first, place - 3 * block), place, min(last, place + 3 * block))
+        first, last = max(first, at - reach), min(last, at + reach)
+        if _level(away[first:at], away[at:last], block, steps.faint):
+            found.append((at, first, last))
     return found
+
+
+def _level(before: Floats, behind: Floats, block: int, faint: bool) -> bool:
+    """Whether the level of what is before a place and behind it differs: where low and high values move with the
+    middle, by more than by chance, and either side is level."""
+    if min(len(before), len(behind)) < min(block, HELD):
+        return False
+    low, high = np.quantile(before, (0.25, 0.5, 0.75)), np.quantile(behind, (0.25, 0.5, 0.75))
+    step, moved = float(high[1] - low[1]), high - low
+    noise = float(max(low[2] - low[0], high[2] - high[0])) / 1.349
+    of_chance = 1.25 * noise * math.sqrt(1 / len(before) + 1 / len(behind))
+    if abs(step) <= max(0.0 if faint else _AWAY * noise, _CHANCE * of_chance) or (moved / step).min() < _ALIKE:
+        return False
+    drift = max(abs(float(np.median(half[1]) - np.median(half[0]))) for half in (_halves(before), _halves(behind)))
+    if drift > max(_MOVED * abs(step), _DRIFT * of_chance if faint else 0.0):
+        return False
+    return faint or not _rather_a_line(before, behind, block)
+
+
+def _rather_a_line(before: Floats, behind: Floats, block: int) -> bool:
+    """Whether a straight line is closer to the medians of blocks beside a place than two levels are."""
+    sides = [side[: len(side) // block * block].reshape(-1, block) for side in (before[::-1], behind)]
+    left, right = np.median(sides[0], axis=1)[::-1], np.median(sides[1], axis=1)
+    if min(len(left), len(right)) < 2:
+        return False
+    both = np.concatenate([left, right])
+    curves = _curves(len(both), 1)
+    rest = both - curves @ (curves.T @ both)
+    return bool(rest @ rest < _STRAIGHT * (len(left) * left.var() + len(right) * right.var()))
+
+
+def _late(away: Floats, series: SeriesRows) -> Rows:
+    """Of series those whose last rows lie far out on one side, by their place."""
+    ends = series.starts + series.sizes
+    last = np.sort(away[series.rows[ends[:, None] - np.arange(1, HELD + 1)]], axis=1)
+    few = HELD // 4
+    return np.flatnonzero((last[:, few] > _LATE) | (last[:, -1 - few] < -_LATE))
+
+
+def _onset(away: Floats, numbers: Floats) -> tuple[float, int] | None:
+    """(how far it stands out, its place) of the onset in the last rows of a series; None where there is none. Positive
+    numbers may be skewed, and stand out by how many times larger they get."""
+    found = _jump(away)
+    if found is None and numbers.min() > 0:
+        return _jump(np.log(numbers))
+    return found
+
+
+def _jump(values: Floats) -> tuple[float, int] | None:
+    count = len(values)
+    reach = min(count, _LATE_BLOCKS * block_of(count) + 4 * HELD)
+    around = values[count - reach :]
+    at = count - reach + _parting(around, float(np.median(around[: reach // 2])), float(np.median(around[-HELD:])))
+    size = count - at
+    if not HELD <= size <= min(max(2 * HELD, 2 * block_of(count)), at // 4):  # more of them are seen in blocks
+        return None
+    earlier = values[at % size : at].reshape(-1, size)
+    middles = np.median(earlier, axis=1)
+    ever = max(float(np.abs(middles[lag:] - middles[:-lag]).max()) for lag in (1, 2))
+    jump = abs(float(np.median(values[at:]) - middles[-1]))
+    low, high = np.quantile(earlier[-8:], (0.25, 0.75))
+    most = max(_LATE * float(high - low) / 1.349, (_EVER + _EVER * HELD / len(middles)) * ever)
+    first, second = _halves(values[at:])
+    if jump <= most or abs(float(np.median(second) - np.median(first))) > _MOVED * jump:
+        return None
+    return 20 * jump / most if most else 40.0, at
 
 
 def block_of(count: int) -> int:
@@ -121,8 +363,13 @@ def _exact(values: Floats, first: int, near: int, last: int) -> int:
     around = values[first:last]
     third = max(1, (near - first) // 2), max(1, (last - near) // 2)
     before, behind = np.median(around[: third[0]]), np.median(around[-third[1] :])
+    return first + _parting(around, float(before), float(behind))
+
+
+def _parting(around: Floats, before: float, behind: float) -> int:
+    """The place where values go over from one constant to another."""
     costs = np.cumsum(np.abs(around - before) - np.abs(around - behind))
-    return first + min(len(around) - 1, int(np.argmin(costs)) + 1)
+    return min(len(around) - 1, int(np.argmin(costs)) + 1)
 
 
 def _counts(numbers: Floats) -> bool:
