@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.columns import Columns
-from hyve.levels import HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
+from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dimension, names_codes
 
@@ -223,10 +223,11 @@ class Changes:
             return []
         if self.handed:
             away = rank.away(numbers, used, self.series)
+        clipped = np.clip(away, -CLIP, CLIP)
         tried: list[tuple[_Parted, list[Steps]]] = []
         for parted in [*([self.whole] if self.mixed else []), *self.parted]:
             series = _used_in(parted, used)
-            if series is not None and (steps := steps_in(away, numbers, series)):
+            if series is not None and (steps := steps_in(away, clipped, numbers, series)):
                 if not tried and self._only_rises(column, numbers, used):
                     return []
                 tried.append((parted, steps))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,14 @@ _BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
 _AWAY, _CHANCE, _ALIKE, _MOVED, _DRIFT, _STRAIGHT = 0.8, 4.5, 0.25, 0.4, 2.0, 1.5
 """A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
 of it; what is level moves by less than that: what goes on evenly by half."""
-_CLIP, _COARSE, _APART, _DRIFTS = 3.0, 16, 0.9, 2.0
+CLIP = 3.0
+_COARSE, _APART, _DRIFTS = 16, 0.9, 2.0
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart, or
 their sum goes so far from an even one (in deviations of noise; Kolmogorov's statistic is above 2 in 0.07%)."""
-_FAINT_ROWS, _FAINT, _STEP, _MISFIT, _RELATED, _SMOOTHER, _EACH = 250, 7.0, 5.0, 2.0, 0.08, 7.0, 12.0
-"""In ranks, a series of so many rows has steps where the first stands out by `_FAINT` deviations, further ones by
-`_STEP`; where what they leave is noise: larger by at most so many deviations of chance, neighbours unrelated; and where
-a curve as smooth as can be, of two degrees more for each step, leaves more than they do by so much and so much each."""
+_FAINT_ROWS, _FAINT_STEPS, _FAINT, _STEP, _MISFIT, _RELATED, _SMOOTHER, _EACH = 250, 2, 7.0, 5.0, 2.0, 0.08, 7.0, 12.0
+"""In ranks, a series of so many rows has so many steps at most: the first stands out by `_FAINT` deviations, a further
+one by `_STEP`. What they leave is noise: larger by at most so many deviations of chance, neighbours unrelated (the less
+so the fainter the step); and curves as smooth as can be, of two degrees more for each step, leave more by so much."""
 _LATE_BLOCKS, _LATE, _EVER = 3, 1.0, 1.5
 """An onset in the last blocks is a jump of so many spreads, and so many times any jump before of as many rows."""
 
@@ -81,13 +82,14 @@ class SeriesRows:
         return self.rows[self.starts[group] : self.starts[group] + self.sizes[group]]
 
 
-def steps_in(away: Floats, numbers: Floats, series: SeriesRows) -> list[Steps]:
+def steps_in(away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows) -> list[Steps]:
     """The steps of series that may change their level, those that stand out most first. `away` is how many spreads each
-    of the `numbers` of a table is from the middle of its series."""
-    moves = _moving(away, series)
-    found = {steps.group: steps for steps in _between_blocks(away, moves)}
-    for place, group in enumerate(moves.owners.tolist()):
-        if group not in found and (faint := _faint_steps(away[moves.of(place)], group)):
+    of the `numbers` of a table is from the middle of its series, `clipped` the same, at most `CLIP`."""
+    apart, faintly = _moving(clipped, series)
+    found = {steps.group: steps for steps in _between_blocks(away, series.only(apart))} if len(apart) else {}
+    for place in faintly.tolist():
+        group = int(series.owners[place])
+        if group not in found and (faint := _faint_steps(away[series.of(place)], group)):
             found[group] = faint
     for place in _late(away, series).tolist():
         rows, group = series.of(place), int(series.owners[place])
@@ -98,10 +100,9 @@ def steps_in(away: Floats, numbers: Floats, series: SeriesRows) -> list[Steps]:
     return sorted(found.values(), key=lambda steps: (steps.faint, -steps.beyond))
 
 
-def _moving(away: Floats, series: SeriesRows) -> SeriesRows:
-    """The series of which means of few blocks are far apart or drift: most do neither, and nothing more is to be looked
-    at."""
-    clipped = np.clip(away, -_CLIP, _CLIP)
+def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows]:
+    """The places of the series of which means of few blocks are far apart, and of those of which they drift in
+    steps. Most series do neither, and are looked at no more."""
     rows, starts, sizes = series.rows, series.starts, series.sizes
     blocks = min(_COARSE, max(4, int(sizes.max()) // 24))
     if len(sizes) == 1:
@@ -114,15 +115,37 @@ def _moving(away: Floats, series: SeriesRows) -> SeriesRows:
         ends = np.concatenate([edges, (starts + sizes)[:, None]], axis=1)
         sums = np.add.reduceat(np.append(clipped[rows], 0.0), ends.ravel()).reshape(len(sizes), -1)[:, :-1]
         means = sums / np.diff(ends, axis=1)
-    drift = np.abs(np.cumsum(means - means.mean(axis=1, keepdims=True), axis=1)).max(axis=1) / blocks
-    apart = means.max(axis=1) - means.min(axis=1) > _APART
-    return series.only(apart | ((drift * np.sqrt(sizes) > _DRIFTS) & (sizes >= _FAINT_ROWS)))
+    apart = np.flatnonzero(means.max(axis=1) - means.min(axis=1) > _APART)
+    large = np.flatnonzero(sizes >= _FAINT_ROWS)
+    if len(large):
+        means = means[large] - means[large].mean(axis=1, keepdims=True)
+        drifts = np.abs(np.cumsum(means, axis=1)).max(axis=1) * np.sqrt(sizes[large]) / blocks
+        large = large[(drifts > _DRIFTS) & _in_steps(means)]
+    return apart, large
+
+
+def _in_steps(means: Floats) -> NDArray[np.bool_]:
+    """Of rows of means with a mean of 0, whether one step or two are closer to them than curves as smooth are."""
+    found = np.zeros(len(means), np.bool_)
+    for steps in range(1, _FAINT_STEPS + 1):
+        by_steps = (means @ _steps(means.shape[1], steps)).reshape(len(means), -1, steps)
+        by_curves = means @ _curves(means.shape[1], 1 + 2 * steps)
+        found |= (by_steps**2).sum(axis=2).max(axis=1) > (by_curves**2).sum(axis=1)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _steps(count: int, steps: int) -> Floats:
+    """For each way to part so many places by steps orthogonal levels with a mean of 0, side by side."""
+    ways = []
+    for edges in combinations(range(1, count), steps):
+        levels = (np.arange(count)[:, None] >= np.array(edges)).astype(np.float64)
+        ways.append(np.linalg.qr(np.column_stack([np.ones(count), levels]))[0][:, 1:])
+    return np.concatenate(ways, axis=1)
 
 
 def _between_blocks(away: Floats, series: SeriesRows) -> list[Steps]:
     """The steps that are seen in blocks of values."""
-    if not len(series.sizes):
-        return []
     rows, owners, starts, sizes = series.rows, series.owners, series.starts, series.sizes
     least = int(sizes.min())
     blocks, samples = _blocks(least)
@@ -190,14 +213,14 @@ def _faint_steps(away: Floats, group: int) -> Steps | None:
     if variance <= 0:
         return None
     edges, first = [0, blocks], 0.0
-    for _ in range(MOST + 1):
+    for _ in range(_FAINT_STEPS + 1):
         size, at = max(_split(means, start, end, variance) for start, end in pairwise(edges))
         if size < (_STEP if first else _FAINT):
             break
         first = first or size
         edges = sorted([*edges, at])
     steps = len(edges) - 2
-    if not 0 < steps <= MOST:
+    if not 0 < steps <= _FAINT_STEPS:
         return None
     levels = np.concatenate([np.full(end - start, means[start:end].mean()) for start, end in pairwise(edges)])
     rest = means - levels

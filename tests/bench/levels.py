@@ -1,0 +1,139 @@
+"""Changes of level that are told, found and false, as Markdown: `python -m tests.bench.levels` (`--seeds 200`).
+
+What is calm is `tests.unit.test_changes.calm` and fainter kinds of the same; it has no change, and what is told of it
+is false. A change is found where one is told, and at its place: within a fiftieth of the rows, of skewed numbers within
+a twentieth (their values before and behind overlap). Places are random, from a tenth of the rows to nine; onsets are in
+the last rows. All numbers of a seed are the columns of one table with times, read as any input is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hyve
+from hyve import rank
+from hyve.changes import Changes
+from hyve.columns import Columns
+from hyve.profile import profile
+from tests.unit.test_changes import at, calm
+
+Numbers = dict[str, NDArray[np.float64]]
+_ROWS = (300, 768, 2_000, 5_000)
+_ENDS = ((768, 20), (5_000, 40), (20_000, 60))
+"""Rows, and how many of the last are behind the onset."""
+
+
+def fainter(rng: np.random.Generator, count: int) -> Numbers:
+    """More numbers without a level that changes: skewed, related to those before, faint trends, walks and seasons."""
+    noise, i = rng.normal(size=count), np.arange(count) / count
+    related = {}
+    for share in (0.3, 0.7, 0.9, 0.97):
+        values = noise.copy()
+        for place in range(1, count):
+            values[place] += share * values[place - 1]
+        related[f"related {share}"] = values
+    return {
+        "exponential": rng.exponential(size=count) * 50,
+        "log-normal": np.exp(0.7 * noise) * 100,
+        **related,
+        **{f"trend of {size}": size * i + noise for size in (1, 2, 4)},
+        **{f"bent by {size}": size * i**2 + noise for size in (2, 4)},
+        "trend, log-normal": np.exp(0.7 * i + 0.7 * noise),
+        "bent, log-normal": np.exp(1.5 * i**2 + 0.7 * noise),
+        "walk below noise": np.cumsum(noise) * 0.03 + rng.normal(size=count),
+        "walk in noise": np.cumsum(noise) * 0.08 + rng.normal(size=count),
+        "season of 1": np.sin(2 * np.pi * (i + rng.random())) + noise,
+        "season of 0.5": 0.5 * np.sin(2 * np.pi * (i + rng.random())) + noise,
+        "3 seasons of 1": np.sin(6 * np.pi * (i + rng.random())) + noise,
+        "seasons, log-normal": np.exp(0.5 * np.sin(8 * np.pi * (i + rng.random())) + 0.7 * noise),
+    }
+
+
+def changed(rng: np.random.Generator, count: int, place: int) -> Numbers:
+    """Numbers of which the level changes at a place: by so many deviations, or so many times."""
+    noise, behind = rng.normal(size=count), np.arange(count) >= place
+    return {
+        **{f"normal +{size}": noise + size * behind for size in (1, 1.5, 3, 4, 6)},
+        **{f"log-normal {sigma} x2": np.exp(sigma * noise) * (100 + 100 * behind) for sigma in (0.5, 0.75, 1)},
+        **{f"log-normal {sigma} x4": np.exp(sigma * noise) * (100 + 300 * behind) for sigma in (0.5, 1)},
+        "exponential x2": rng.exponential(size=count) * (1 + behind),
+        "exponential x3": rng.exponential(size=count) * (1 + 2 * behind),
+    }
+
+
+def told(numbers: Numbers) -> dict[str, list[int]]:
+    """The rows from which a new level is told of each of the numbers."""
+    names = [f"n{i}" for i in range(len(numbers))]
+    rows = [
+        {"ts": at(second), **dict(zip(names, values, strict=True))}
+        for second, values in enumerate(zip(*(one.tolist() for one in numbers.values()), strict=True))
+    ]
+    found: dict[str, list[int]] = {}
+    with hyve.Datastore.from_document(hyve.parse(json.dumps(rows))) as store:
+        columns = Columns(store, store.catalog.tables[0])
+        table = profile(columns)
+        changes = Changes(table)
+        places = {view.column.name: place for place, view in enumerate(table.views)}
+        for name, spelled in zip(numbers, names, strict=True):
+            values, there = columns.floats(spelled)
+            away = rank.away(values, there, changes.series)
+            found[name] = [one.rows[-1] for one in changes.levels(places[spelled], values, there, away)]
+    return found
+
+
+def _of_seed(count: int, last: int, seed: int) -> dict[str, bool]:
+    """Which numbers of a seed are found, or have a false change; `last`: those of an onset in so many rows."""
+    rng = np.random.default_rng(seed)
+    place = count - last if last else int(count * rng.uniform(0.1, 0.9))
+    quiet = (
+        {} if last else {f"calm: {name}": values for name, values in (calm(rng, count) | fainter(rng, count)).items()}
+    )
+    moved = changed(rng, count, place)
+    found = {}
+    for name, rows in told(quiet | moved).items():
+        near = max(2, last // 8) if last else count // (50 if name.startswith("normal") else 20)
+        found[name] = bool(rows) if name in quiet else len(rows) == 1 and abs(rows[0] - place) <= near
+    return found
+
+
+def _shares(count: int, last: int, seeds: int, pool: ProcessPoolExecutor) -> dict[str, float]:
+    of_seeds = list(pool.map(partial(_of_seed, count, last), range(seeds)))
+    return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
+
+
+def _table(title: str, heads: list[str], columns: list[dict[str, float]]) -> Iterator[str]:
+    yield f"| {title} | {' | '.join(heads)} |"
+    yield "|---|" + "---:|" * len(heads)
+    for name in columns[0]:
+        yield f"| {name.removeprefix('calm: ')} | {' | '.join(f'{column[name]:g}' for column in columns)} |"
+
+
+def main() -> int:
+    """Prints the tables; 1 if more than 2% of any kind that is calm is taken for a change."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=1)
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.processes) as pool:
+        shares = [_shares(count, 0, options.seeds, pool) for count in _ROWS]
+        ends = [_shares(count, last, max(1, options.seeds // 4), pool) for count, last in _ENDS]
+    false = [{name: share for name, share in one.items() if name.startswith("calm: ")} for one in shares]
+    found = [{name: share for name, share in one.items() if not name.startswith("calm: ")} for one in shares]
+    heads = [f"{count:,} rows" for count in _ROWS]
+    print(*_table("no change, % told", heads, false), "", sep="\n")
+    print(*_table("a change anywhere, % found", heads, found), "", sep="\n")
+    print(
+        *_table("an onset in the last rows, % found", [f"{last} of {count:,}" for count, last in _ENDS], ends), sep="\n"
+    )
+    return int(max(max(one.values()) for one in false) > 2)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
