@@ -242,7 +242,7 @@ class Changes:
                         continue
                     if self._passes_on(rows, level.at):
                         continue
-                    text = f"level {_number(level.before)}→{_number(level.behind)}"
+                    text = f"level {number_text(level.before)}→{number_text(level.behind)}"
                     score = min(8.0, 5 + steps[0].beyond / 20)
                     told.append(self._change(column, score, rows, level.at, text, parted, one.group))
             if told:
@@ -286,7 +286,7 @@ class Changes:
                 return []
             for place in at.tolist():
                 group = int(np.searchsorted(parted.starts, place, "right")) - 1
-                text = f"level {_number(numbers[of[place - 1]])}→{_number(numbers[of[place]])}"
+                text = f"level {number_text(numbers[of[place - 1]])}→{number_text(numbers[of[place]])}"
                 told.append(self._change(column, 6.0, parted.rows, place, text, parted, group))
             return told
         return []
@@ -396,5 +396,6 @@ def _used_in(parted: _Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
     return SeriesRows(rows, owners[large], starts[large], sizes[large])
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A number with as many digits as tell it from another level."""
     return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.6g}"

@@ -185,7 +185,7 @@ def _between_blocks(away: Floats, series: SeriesRows) -> list[Steps]:
     return found
 
 
-def _ranks(values: Floats) -> Floats:
+def ranks_of(values: Floats) -> Floats:
     """The ranks of numbers, equal ones the same, evenly from -0.5 to 0.5."""
     ordered = np.sort(values, axis=None)
     low, high = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
@@ -205,7 +205,7 @@ def _faint_steps(away: Floats, group: int) -> Steps | None:
         return None
     blocks, samples = _blocks(count)
     taken = away[(np.arange(blocks * samples) * (count / (blocks * samples))).astype(np.int64)].reshape(blocks, samples)
-    ranks = _ranks(taken)
+    ranks = ranks_of(taken)
     means = ranks.mean(axis=1)
     within = float(ranks.var(axis=1).mean()) / max(1, samples - 1)
     between = max(float(_deviation(np.abs(means[lag:] - means[:-lag])[None])[0, 0]) ** 2 / 2 for lag in (1, 2))
@@ -290,7 +290,7 @@ def _placed(away: Floats, steps: Steps) -> list[tuple[int, int, int]]:
     count, near = len(away), steps.places.tolist()
     block = block_of(count)
     reach = count if steps.faint else 8 * block
-    ranks = _ranks(away) if steps.faint else away
+    ranks = ranks_of(away) if steps.faint else away
     found = []
     for number, place in enumerate(near):
         first = near[number - 1] + block if number else 0

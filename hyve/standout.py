@@ -3,7 +3,8 @@
 Rules:
 - A text surprises by how rare it is among its kind once ids and numbers are masked, an id by characters that hardly any
   other has, a number by its distance from the median of its own series: the rows that are alike in the columns that
-  tell who they are about. A row beside a change of level or a gap surprises by that (`hyve.changes`).
+  tell who they are about. A row beside a change of level or a gap surprises by that (`hyve.changes`), and one of a
+  category in which a number differs from the others (`hyve.categories`).
 - That a field is there at all, or is not, surprises less where many others are as seldom there, or not there.
 - All columns are looked at as far as the work is bounded; of very large tables those that promise most.
 """
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
+from hyve.categories import Categories
 from hyve.changes import Change, Changes, series_of
 from hyve.columns import Codes
 from hyve.oddtexts import far_numbers, odd_characters
@@ -75,13 +77,19 @@ def stands_out(found: Profile) -> StandsOut:
     series = changes.series
     if changes.handed:
         series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
-    told = changes.others()
+    told, categories, differing = (
+        changes.others(),
+        Categories(found, [view for _, view in views if view not in changes.handed]),
+        list[Change](),
+    )
     for i in _measures(views, table.rows):
         numbers, there = columns.floats(found.views[i].column.name)
         used = there & np.isfinite(numbers)
         far = rank.away(numbers, used, series)
         scores.add(i, rank.surprising(far, there & ~used), series)
         told += changes.levels(i, numbers, used, far)
+        differing += categories.differing(i, numbers, used)
+    told += sorted(differing, key=lambda change: -change.score)[:_DIFFERING]
     told = sorted(told, key=lambda change: -change.score)[:_CHANGES]
     for change in told:
         scores.beside(change.column, change.rows, change.score)
@@ -90,8 +98,9 @@ def stands_out(found: Profile) -> StandsOut:
     return StandsOut(tuple(rows), tuple(told))
 
 
-_FEWEST, _MANY, _CHANGES = 8, 200, 8
-"""Rows of a table in which a kind is rare, or a text odd, and so many changes are told of it."""
+_FEWEST, _MANY, _CHANGES, _DIFFERING = 8, 200, 8, 2
+"""Rows of a table in which a kind is rare, or a text odd; so many changes are told of it, and so many numbers that
+differ by a category."""
 
 
 def _presence(found: Profile, views: Iterable[tuple[int, ColumnView]], scores: _Scores) -> None:

@@ -78,6 +78,82 @@ def test_levels_are_found_wherever_they_change(seed: int, count: int, share: flo
     assert float(told[0][1]) - float(told[0][0]) == pytest.approx(sign * 20, abs=2)
 
 
+@pytest.mark.parametrize(("count", "sigma"), [(5_000, 0.5), (5_000, 0.75), (5_000, 1.0), (768, 0.5)])
+def test_a_skewed_latency_that_doubles_has_a_new_level(count: int, sigma: float) -> None:
+    """H18: twice a log-normal number is less than a spread away, and its values before and behind overlap."""
+    found = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        rows = requests(seed, count)
+        place = int(count * rng.uniform(0.25, 0.75))
+        for i, row in enumerate(rows):
+            row["latency"] = round(float(100 * np.exp(sigma * rng.normal())) * (1 + (i >= place)), 2)
+        told = re.findall(r"^- latency: level (\S+)→(\S+) from rowid (\d+) \(", data_of(rows), re.MULTILINE)
+        found += len(told) == 1 and abs(int(told[0][2]) - place) < count // 20
+        for before, behind, _ in told:
+            assert 1.6 < float(behind) / float(before) < 2.5
+    assert found >= 4
+
+
+@pytest.mark.parametrize("of", ["all", "web-1"])
+@pytest.mark.parametrize(("count", "last", "times"), [(5_000, 40, 0.0), (20_000, 60, 0.0), (5_000, 40, 4.0)])
+def test_an_onset_in_the_last_rows_is_told(count: int, last: int, times: float, of: str) -> None:
+    """H18: an alert fires just then. The last rows are fewer than a hundredth of all."""
+    rows = requests(3, count)
+    rng = np.random.default_rng(5)
+    for row in rows if times else ():
+        row["latency"] = round(float(100 * np.exp(0.5 * rng.normal())), 2)
+    if of != "all":
+        last *= 4
+    for row in rows[-last:]:
+        if of in ("all", row["host"]):
+            row["latency"] = round(row["latency"] * times if times else row["latency"] + 60, 2)
+    told = re.findall(r"^- latency: level \S+→\S+(.*) from rowid (\d+) ", data_of(rows), re.MULTILINE)
+    assert [series for series, _ in told] == ["" if of == "all" else " of web-1"]
+    assert abs(int(told[0][1]) - (count - last)) <= last // 8
+
+
+def canary(rows: list[dict[str, Any]], slower: float) -> None:
+    """A sixth of the requests goes to pods of another version, all the time."""
+    rng = np.random.default_rng(2)
+    for row in rows:
+        new = rng.random() < 1 / 6
+        row["version"], row["pod"] = ("v2", f"new-{rng.integers(2)}") if new else ("v1", f"old-{rng.integers(8)}")
+        row["service"] = f"svc-{rng.integers(3)}"
+        row["latency"] = round(float(100 * np.exp(0.5 * rng.normal())) * (slower if new else 1), 2)
+
+
+@pytest.mark.parametrize("budget", [1000, 2000, 4000])
+def test_versions_side_by_side_of_which_one_is_slower_are_told(budget: int) -> None:
+    """H14, H18: no change in time. The medians are of all rows."""
+    rows = requests(1)
+    canary(rows, 2.2)
+    text = data_of(rows, budget)
+    told = re.findall(r"^- latency: median by version: v1 (\S+), v2 (\S+)$", text, re.MULTILINE)
+    medians = [np.median([row["latency"] for row in rows if row["version"] == v]) for v in ("v1", "v2")]
+    assert [tuple(map(float, pair)) for pair in told] == [pytest.approx(medians, rel=1e-3)]
+    assert "level" not in text
+
+
+def test_versions_alike_and_those_of_different_services_are_not_told() -> None:
+    rows = requests(1)
+    canary(rows, 1.0)
+    assert "median by" not in data_of(rows, 2000)
+    for row in rows:  # what differs is the service
+        row["version"] = {"svc-0": "1.7", "svc-1": "3.2", "svc-2": "3.2"}[row["service"]]
+        row["latency"] *= {"svc-0": 1, "svc-1": 3, "svc-2": 3}[row["service"]]
+    assert "median by" not in data_of(rows, 2000)
+
+
+def test_names_of_categories_cannot_end_the_line() -> None:
+    rows = requests(1)
+    canary(rows, 3.0)
+    for row in rows:
+        row["version"] = "a\n## b: 1" if row["version"] == "v2" else "v1\u2028x"
+    told = next(line for line in data_of(rows, 2000).split("\n") if "median by" in line)
+    assert re.fullmatch(r'- latency: median by version: "v1\\u2028x" [\d.]+, "a\\n## b: 1" [\d.]+', told)
+
+
 def matrix(values: Callable[[int, int], float], missing: tuple[int, range] = (-1, range(0))) -> dict[str, Any]:
     return {
         "status": "success",
