@@ -1,6 +1,8 @@
 """The rows of a table that a question asks for: those that share words, numbers or times with it, by BM25 (H17, H19).
 
 Rows that share no word with the question score nothing and are not read, and words that most rows have choose none.
+Where a table has a name that the question spells (`web-7`), what that name is made of (`web`) asks for no row; a row of
+what the question excludes is not asked for, unless it has such a name, too.
 """
 
 from __future__ import annotations
@@ -39,24 +41,26 @@ _WINDOW = 1 << 16
 def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
     """(row, the columns that have most of the words) of the rows that `question` asks for, best first."""
     columns, table = found.columns, found.table
-    words = question.words
     names = ["text"]
     if not free_text(table):
         names = [c.name for c in table.columns if c.type.startswith("VARCHAR") and not structural(c)]
+    known = _known(columns, names, [name for name, _ in question.names])
+    question = question.exactly(known)
+    words = question.words
     if not table.rows or not ((names and words) or question.numbers or question.times):
         return []
     valued = _valued(columns, question)
     sharing = _sharing_of_few if columns.short else _sharing
     rows = list(dict.fromkeys([*_most_valued(valued), *(sharing(columns, names, words) if names and words else ())]))
     cells = [columns.cells(name, rows) for name in names]
-    known: dict[str, list[str]] = {}
+    read: dict[str, list[str]] = {}
 
     def said(cell: str) -> list[str]:
-        if cell not in known:
-            known[cell] = rank.words(cell[:_CHARACTERS])
-        return known[cell]
+        if cell not in read:
+            read[cell] = rank.words(cell[:_CHARACTERS])
+        return read[cell]
 
-    corpus = []
+    corpus: list[list[str]] = []
     for number, row in enumerate(rows):
         texts = [cell for column in cells if (cell := column[number]) is not None]
         if sum(map(len, texts)) + len(texts) > _CHARACTERS:
@@ -66,6 +70,10 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
         else:
             document = [word for text in texts for word in said(text)]
         corpus.append(document + [word for word, _, has in valued if has[row]])
+    if question.excluded:
+        kept = [i for i, has in enumerate(corpus) if question.excluded.isdisjoint(has) or not known.isdisjoint(has)]
+        rows, corpus = [rows[i] for i in kept], [corpus[i] for i in kept]
+        cells = [[column[i] for i in kept] for column in cells]
     query = dict.fromkeys([*words, *(word for word, _, _ in valued)])
     if len(rows) <= _FEW:  # BM25 may give less than 0 to what they have in common
         scores = [float(len(query.keys() & document)) for document in corpus]
@@ -93,6 +101,21 @@ def _places(found: Profile) -> dict[str, int]:
             places.setdefault(column.typed, places[column.name])
     same = {view.column.name: view.same for view in found.views if view.same}
     return {name: places[same[name]] if name in same else place for name, place in places.items()}
+
+
+def _known(columns: Columns, texts: Sequence[str], names: Sequence[str]) -> set[str]:
+    """Those of some names that the texts of a table have as a word of their own."""
+    known: set[str] = set()
+    for text in texts if names else ():
+        values = columns.coded(text)[1]
+        if hits(values, "|".join(map(_as_it_is, names))).any():
+            known.update(name for name in names if name not in known and hits(values, _as_it_is(name)).any())
+    return known
+
+
+def _as_it_is(name: str) -> str:
+    """A pattern for a name that is no part of a longer one: `web-7` is none of `web-70`, `web-7-0` or `my-web-7`."""
+    return rf"(^|[^\w.:/-]){re.escape(name)}([.:]?$|[.:]?[^\w.:/-])"
 
 
 _Valued = list[tuple[str, str, NDArray[np.bool_]]]

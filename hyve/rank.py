@@ -16,6 +16,7 @@ _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:\.\d+)*")
 _COMPOUND = re.compile(r"[\w.:/-]*\w")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _OTHER = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]+|\d+(?:\.\d+)*")
+_BETWEEN = re.compile(rf"[{_CJK}]+")
 _TERMS = 40
 _COMMON = frozenset(
     """
@@ -29,17 +30,19 @@ _COMMON = frozenset(
 def words(text: str) -> list[str]:
     """The words of `text` for matching: lower case, compounds (`checkout-db:5432`) whole and in their pieces.
 
-    Scripts without blanks (Chinese, Japanese, Korean) give pairs of neighbouring characters.
+    Scripts without blanks (Chinese, Japanese, Korean) give pairs of neighbouring characters; what is written between
+    them without a blank (`重启web-7`) is a compound of its own.
     """
     found: list[str] = []
     for compound in _COMPOUND.findall(text):
-        if compound.isascii():
-            pieces = [piece.lower() for piece in _TOKEN.findall(compound)]
-        else:
-            pieces = [piece for run in _OTHER.findall(compound) for piece in _pieces(run)]
-        found.extend(pieces)
-        if len(pieces) > 1 and compound.isascii():
-            found.append(compound.lower())
+        for run in (compound,) if compound.isascii() else _COMPOUND.findall(_BETWEEN.sub(r" \g<0> ", compound)):
+            if run.isascii():
+                pieces = [piece.lower() for piece in _TOKEN.findall(run)]
+                found.extend(pieces)
+                if len(pieces) > 1:
+                    found.append(run.lower())
+            else:
+                found.extend(piece for part in _OTHER.findall(run) for piece in _pieces(part))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -134,3 +135,89 @@ def test_a_row_of_what_the_question_names_comes_before_means_of_all(budget: int)
     served[2_345] |= {"status": 503, "latency": 7_311.5, "pod": "web-17"}
     served[777]["msg"] = "OOMKilled container"
     assert any("|web-39|" in line for line in rows(json.dumps(served), "pod WEB-39", budget).values())
+
+
+def served_by(hosts: dict[str, int], form: str = "json") -> str:
+    """Requests, a second apart, of hosts with so many of them each."""
+    draw = random.Random(5)
+    start = datetime(2026, 1, 31, 12)
+    order = [host for host, count in hosts.items() for _ in range(count)]
+    draw.shuffle(order)
+    served = [
+        {
+            "ts": f"{(start + timedelta(seconds=i)).isoformat()}Z",
+            "host": host,
+            "msg": f"request {draw.randrange(10**6)} handled",
+            "latency_ms": round(draw.gauss(100, 9), 1),
+        }
+        for i, host in enumerate(order)
+    ]
+    if form == "log":
+        return "\n".join(
+            f"{one['ts']} INFO host={one['host']} {one['msg']} in {one['latency_ms']} ms" for one in served
+        )
+    return json.dumps(served)
+
+
+WEBS = {"web-7": 20, "web-17": 400, **{f"web-{i}": 60 for i in range(70, 80)}, "db-1": 1_500, "cache-2": 1_200}
+
+
+def hosts_in(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\b(?:web|db|cache)-\d+\b", " ".join(rows_of(text))))
+
+
+def rows_of(text: str) -> list[str]:
+    return re.findall(r"^\d+\|.*$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("form", ["json", "log"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "why is web-7 slow?",
+        "why is web-7 slow, not web-17?",
+        "why is WEB-7 slow but not the host web-17 or web-70?",
+        "what is wrong with web-7, other than on web-17 and web-71",
+        "web-7 为什么慢，不是 web-17",
+        "为什么web-7慢，而不是web-17和web-70？",
+        "web-17 除外，web-7 慢吗",
+    ],
+)
+def test_rows_of_exactly_what_the_question_names_come_first(form: str, asked: str) -> None:
+    """H17: `web-7` is none of `web-17` and `web-70`; what is excluded has no place by the question."""
+    shown = hosts_in(hyve.view(served_by(WEBS, form), asked, 1_500).text)
+    assert shown["web-7"] >= 6
+    assert sum(count for host, count in shown.items() if host.startswith("web-") and host != "web-7") <= 8
+    assert shown["web-17"] <= 4
+
+
+def test_a_row_of_both_is_asked_for_though_one_is_excluded() -> None:
+    lines = served_by(WEBS, "log").split("\n")
+    lines[1_234] = lines[1_234].split(" INFO ")[0] + " INFO web-17 hands session over to web-7"
+    text = hyve.view("\n".join(lines), "why is web-7 slow, not web-17?", 1_500).text
+    assert "hands session over" in text
+
+
+def test_what_no_table_has_is_looked_for_by_its_words() -> None:
+    """A name that stands nowhere by itself asks for those that it is made of."""
+    text = served_by({"web-7-abc": 20, "db-1": 1_500, "cache-2": 900})
+    assert sum("web-7-abc" in row for row in rows_of(hyve.view(text, "why is web-7 slow?", 1_500).text)) >= 8
+
+
+@pytest.mark.parametrize(
+    ("asked", "excluded", "words"),
+    [
+        ("why is web-7 slow, not web-17?", {"web-17"}, {"web-7", "web", "slow"}),
+        ("which pods are not ready?", set(), {"pods", "not", "ready"}),
+        ("errors except timeout and checkout", {"timeout", "checkout"}, {"errors"}),
+        ("not 10.0.0.1:80, but 10.0.0.2:80", {"10.0.0.1:80"}, {"10.0.0.2:80"}),
+        ("not web-17, but is web-17 up?", set(), {"web-17"}),
+        ("是不是 web-17 的问题", set(), {"web-17"}),
+        ("除了 checkout 以外哪些服务慢", {"checkout"}, {"服务"}),
+    ],
+)
+def test_what_a_question_excludes(asked: str, excluded: set[str], words: set[str]) -> None:
+    found = question.read(asked)
+    assert found.excluded == excluded
+    assert words <= set(found.words)
+    assert not excluded & set(found.words)
