@@ -72,7 +72,13 @@ class _Parted:
 
 def _may_be_held(view: ColumnView) -> bool:
     """Whether a column of few numbers may be a level: replicas, a limit; no codes."""
-    return view.numeric and 1 < view.distinct <= 12 and not view.nulls and not view.same and not names_codes(view)
+    return (
+        view.numeric
+        and 1 < view.distinct <= 12
+        and not view.nulls
+        and not view.same
+        and not names_codes(view.column.name)
+    )
 
 
 def series_of(columns: Columns, dimensions: Iterable[ColumnView]) -> tuple[Rows, int]:

@@ -7,23 +7,59 @@ from collections.abc import Sequence
 import numpy as np
 
 from hyve import rank
-from hyve.profile import ColumnView, Profile
+from hyve.profile import ColumnView, Profile, last_word, text_of
 
 _ERRORS = frozenset(
     {"err", "error", "errors", "exception", "exceptions", "failed", "failure", "failures", "fatal", "fault", "panic"}
 )
-_FAULTS = frozenset({"denied", "faults", "level", "problem", "severity", "violation", "warning", "warnings"})
+_FAULTS = frozenset({"denied", "faults", "problem", "violation", "warning", "warnings"})
 _OUTCOMES = frozenset({"code", "condition", "exit", "outcome", "phase", "rcode", "reason", "result", "state", "status"})
-_NAMES = _ERRORS | _FAULTS | _OUTCOMES
+_LEVELS = frozenset({"level", "loglevel", "lvl", "severity"})
+_NAMES = _ERRORS | _FAULTS | _OUTCOMES | _LEVELS
+_YES = frozenset({"healthy", "ok", "passed", "ready", "rejected", "succeeded", "success", "successful", "valid"})
+"""Columns of yes and no that are called so tell it, too."""
+_WORDS = frozenset({"alert", "crit", "critical", "err", "error", "fatal", "info", "warn", "warning"})
+"""What is called a level is one of messages where one of its kinds is among these, or where it is a number."""
+_GOOD = frozenset(
+    """
+    active available complete completed connected healthy info none noerror normal ok passed ready running success
+    succeeded successful unset up
+    """.split()  # noqa: SIM905 (a list would take twenty lines)
+)
+_REDIRECTED, _HTTP = 400, range(100, 600)
 _KINDS, _COLUMNS = 20, 4
 """A column of more kinds, and more columns of a table, have no row of each kind."""
 
 
 def tells_faults(view: ColumnView) -> bool:
-    """Whether a column is named like what tells failures, and has few kinds that most rows don't have."""
-    if rank.name_words(view.column.name).isdisjoint(_NAMES) or not view.complete or view.same or view.distinct > _KINDS:
+    """Whether a column is named like what tells failures, and has few kinds, of which one at least says no success;
+    most rows have the usual one, none, or one that says success."""
+    if not view.complete or view.same or view.distinct > _KINDS or not _named(view):
         return False
-    return max(view.nulls, view.values[0][1]) * 2 > view.rows and view.nulls + view.values[0][1] > 0
+    good = _good(view)
+    counts = [count for _, count in view.values]
+    usual = max(view.nulls, counts[0], view.nulls + sum(c for c, fine in zip(counts, good, strict=True) if fine))
+    return not all(good) and usual * 2 > view.rows and view.nulls + counts[0] > 0
+
+
+def _named(view: ColumnView) -> bool:
+    named = rank.name_words(view.column.name)
+    if not named.isdisjoint(_YES) and {value for value, _ in view.values} <= {"true", "false"}:
+        return True
+    if named.isdisjoint(_NAMES - _LEVELS):
+        levels = view.numeric or any(not _WORDS.isdisjoint(rank.words(value)) for value, _ in view.values)
+        return not named.isdisjoint(_LEVELS) and levels
+    return True
+
+
+def _good(view: ColumnView) -> list[bool]:
+    """Which kinds of a column say that all is well."""
+    values = [value for value, _ in view.values]
+    if view.numeric or all(map(str.isdecimal, values)):
+        http = last_word(view.column.name) in ("code", "status") and all(float(value) in _HTTP for value in values)
+        return [float(value) < _REDIRECTED if http else float(value) == 0 for value in values]
+    yes = "false" if names_errors(view) or "rejected" in rank.name_words(view.column.name) else "true"
+    return [value in ("", yes) or value.lower() in _GOOD for value in values]
 
 
 def names_errors(view: ColumnView) -> bool:
@@ -32,16 +68,20 @@ def names_errors(view: ColumnView) -> bool:
 
 
 def one_of_each(found: Profile, ranked: Sequence[int]) -> list[tuple[int, int]]:
-    """(row, column) of a row for each kind that such columns have, but for the usual one; rarer kinds first."""
+    """(row, column) of a row for each kind that such columns have, but for the usual one and those that say success;
+    rarer kinds first."""
     told = [i for i in ranked if tells_faults(found.views[i])]
     chosen: dict[int, int] = {}
     for i in told[:_COLUMNS]:
-        codes, values, nulls, counts = found.columns.counted(found.views[i].column.name)
+        view = found.views[i]
+        codes, values, nulls, counts = found.columns.counted(view.column.name)
         if len(values) == 1 and not nulls:
             continue
         usual = int(np.argmax(counts)) if nulls <= counts.max() else -1
         shown = {int(codes[row]) for row in chosen}
+        good = {value for (value, _), fine in zip(view.values, _good(view), strict=True) if fine}
+        texts = [text_of(value) for value in values.shown()]
         for kind in np.argsort(counts, kind="stable").tolist():
-            if kind != usual and kind not in shown:
+            if kind != usual and kind not in shown and texts[kind] not in good:
                 chosen[int(np.argmax(codes == kind))] = i
     return list(chosen.items())

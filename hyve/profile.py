@@ -232,7 +232,7 @@ def means(
     if not np.isfinite(averages).all():  # the sums are beyond doubles, the means are not
         averages = np.bincount(codes, numbers / counts[codes], len(labels)).astype(np.float64)[found]
     texts = labels.shown()
-    return [(_text(texts[found[i]]), float(averages[i])) for i in np.argsort(first[found], kind="stable")]
+    return [(text_of(texts[found[i]]), float(averages[i])) for i in np.argsort(first[found], kind="stable")]
 
 
 def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> ColumnView:
@@ -245,16 +245,19 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
         numbers = values.numbers()
         proper = np.isfinite(numbers)
         odd = 0 if proper.all() else int(counts[~proper].sum())
-        mean = _mean(numbers[proper], counts[proper]) if odd else _mean(numbers, counts)
         finite = values.only(proper) if odd else values
     if len(finite) and not nested(column):
         low, high = finite.edges()
+    if numeric(column) and len(finite) and not names_codes(column.name) and not _names_instants(column.name, low):
+        mean = _mean(numbers[proper], counts[proper]) if odd else _mean(numbers, counts)
     # Each number as often as the others: durations of 0 to 99 ms are no count from 0 to 99.
     time = "TIMESTAMP" in column.type
     counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES
     if len(values) > 10 and rows <= _STEP_ROWS and (time or (counts_on and counts.min() == counts.max())):
         step = _step(values.integers(), time)
-    few = column.name == "template" or len(values) <= (12 if _measured(column) else SMALL)
+    few = column.name == "template" or len(values) <= (
+        12 if _measured(column) and not names_codes(column.name) else SMALL
+    )
     return ColumnView(
         column,
         rows,
@@ -283,14 +286,14 @@ def _mean(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | No
 def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tuple[str, int], ...]:
     """The commonest values as text, with their rows; of equally common ones the first by text."""
     if len(counts) <= most:
-        pairs = list(zip(map(_text, values.shown()), counts.tolist(), strict=True))
+        pairs = list(zip(map(text_of, values.shown()), counts.tolist(), strict=True))
     else:
         places = np.flatnonzero(counts >= np.partition(counts, -most)[-most])
-        pairs = list(zip(map(_text, values.shown(places)), counts[places].tolist(), strict=True))
+        pairs = list(zip(map(text_of, values.shown(places)), counts[places].tolist(), strict=True))
     return tuple(heapq.nsmallest(most, pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as DuckDB casts it to text."""
     if type(value) is str:
         return value
@@ -378,18 +381,47 @@ def is_dimension(view: ColumnView) -> bool:
     return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
 
 
-_CODES = frozenset({"port", "pid", "id", "code", "line", "lineno"})
+_CODES = frozenset(
+    """
+    code epoch errno id index leader line lineno opcode p pid port ppid priority qclass qtype rcode severity signal
+    status task tid uid version
+    """.split()  # noqa: SIM905 (a list would take twenty lines)
+)
+_TYPES = frozenset({"int", "long", "no", "num", "number"})
+_TIMES = frozenset(
+    """
+    after at before created date end ended epoch expires expiry modified seen since start started time timestamp ts
+    until updated
+    """.split()  # noqa: SIM905 (a list would take twenty lines)
+)
+_EPOCH = 10**8
+"""Seconds since 1970 of times that machine data has."""
 
 
 def is_measure(view: ColumnView) -> bool:
     """Whether averages of a column say anything: no ids, codes, positions, or times."""
     if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
         return False
-    if names_codes(view):
+    if names_codes(view.column.name) or _names_instants(view.column.name, view.low):
         return False
     return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)
 
 
-def names_codes(view: ColumnView) -> bool:
-    """Whether a column is named like ids, codes or positions."""
-    return not _CODES.isdisjoint(rank.name_words(view.column.name))
+@lru_cache(maxsize=4096)
+def names_codes(name: str) -> bool:
+    """Whether a column is called like ids, codes or positions, of which a mean says nothing."""
+    return name == SERIES or last_word(name) in _CODES
+
+
+def _names_instants(name: str, low: Any) -> bool:
+    """Whether a column of numbers from `low` on is called like times, and they are since 1970."""
+    return low is not None and low >= _EPOCH and not rank.name_words(name).isdisjoint(_TIMES)
+
+
+@lru_cache(maxsize=4096)
+def last_word(name: str) -> str:
+    """What a column's name says that its values are: `code` of `http.status_code`; a type behind it is none."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+    while len(words) > 1 and words[-1] in _TYPES:
+        words.pop()
+    return words[-1] if words else ""
