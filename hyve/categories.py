@@ -2,7 +2,8 @@
 
 Rules:
 - Told are the medians of a number by a column of few values that names no entity, where one of its categories lies far
-  from the others, among rows of the same service, metric or the like: instances may differ because of it.
+  from the others, among rows of the same service or the like: instances may differ because of it. Points of metrics
+  differ by their series.
 - A few thousand rows, evenly spread over the table, say whether it is so; the medians are of all rows.
 """
 
@@ -20,11 +21,11 @@ from hyve.changes import Change, number_text, series_of
 from hyve.columns import Codes
 from hyve.levels import HELD, ranks_of
 from hyve.naming import quote
-from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, is_dimension
+from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, is_dimension, kinds
 
 _CATEGORIES, _COLUMNS = 8, 8
 """A column of more categories isn't looked at, nor are more columns."""
-_ROWS = 4096
+_ROWS, _EVEN = 4096, 1.02
 _APART, _SURE = 0.15, 8.0
 """Mean ranks (from -0.5 to 0.5) of a category and the rest are so far apart, and by so many deviations of chance."""
 _INSTANCES = frozenset({"instance", "pod", "host", "node", "container"})
@@ -39,8 +40,8 @@ class Categories:
         self.found = found
         size = found.table.rows
         dimensions = [view for view in views if is_dimension(view)]
-        parting = [view for view in dimensions if view.distinct <= _CATEGORIES and entity_rank(view) == len(ENTITIES)]
-        self.parting = [] if size < 8 * HELD else parting[:_COLUMNS]
+        few = size < 8 * HELD or kinds(found.columns) is not None
+        self.parting = [] if few else [view for view in dimensions if _parts(view)][:_COLUMNS]
         if self.parting:
             self.sample = np.arange(min(size, _ROWS)) * size // min(size, _ROWS)
             about = [v for v in dimensions if entity_rank(v) < len(ENTITIES) and not _instances(v)]
@@ -84,6 +85,12 @@ def _apart(codes: Codes, ranks: NDArray[np.float64], distinct: int) -> tuple[flo
     apart = np.where(sure & (np.minimum(counts, rest) >= HELD) & (apart > _APART), apart, 0.0)
     odd = int(np.argmax(apart))
     return float(apart[odd]), odd
+
+
+def _parts(view: ColumnView) -> bool:
+    """Whether a column may part the rows into categories; those with equally many rows each are series."""
+    counts = [count for _, count in view.values]
+    return len(counts) <= _CATEGORIES and entity_rank(view) == len(ENTITIES) and counts[0] > _EVEN * counts[-1]
 
 
 def _instances(view: ColumnView) -> bool:

@@ -23,7 +23,7 @@ _WORDS = frozenset({"alert", "crit", "critical", "err", "error", "fatal", "info"
 _GOOD = frozenset(
     """
     active available complete completed connected healthy info none noerror normal ok passed ready running success
-    succeeded successful unset up
+    succeeded successful unset up valid
     """.split()  # noqa: SIM905 (a list would take twenty lines)
 )
 _REDIRECTED, _HTTP = 400, range(100, 600)

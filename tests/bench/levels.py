@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,8 +101,8 @@ def _of_seed(count: int, last: int, seed: int) -> dict[str, bool]:
     return found
 
 
-def _shares(count: int, last: int, seeds: int, pool: ProcessPoolExecutor) -> dict[str, float]:
-    of_seeds = list(pool.map(partial(_of_seed, count, last), range(seeds)))
+def _shares(count: int, last: int, seeds: int) -> dict[str, float]:
+    of_seeds = [_of_seed(count, last, seed) for seed in range(seeds)]
     return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
 
 
@@ -119,11 +117,9 @@ def main() -> int:
     """Prints the tables; 1 if more than 2% of any kind that is calm is taken for a change."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--processes", type=int, default=1)
-    options = parser.parse_args()
-    with ProcessPoolExecutor(options.processes) as pool:
-        shares = [_shares(count, 0, options.seeds, pool) for count in _ROWS]
-        ends = [_shares(count, last, max(1, options.seeds // 4), pool) for count, last in _ENDS]
+    seeds = parser.parse_args().seeds
+    shares = [_shares(count, 0, seeds) for count in _ROWS]
+    ends = [_shares(count, last, max(1, seeds // 4)) for count, last in _ENDS]
     false = [{name: share for name, share in one.items() if name.startswith("calm: ")} for one in shares]
     found = [{name: share for name, share in one.items() if not name.startswith("calm: ")} for one in shares]
     heads = [f"{count:,} rows" for count in _ROWS]
