@@ -387,6 +387,8 @@ _CODES = frozenset(
     status task tid uid version
     """.split()  # noqa: SIM905 (a list would take twenty lines)
 )
+_QUANTITIES = frozenset({"available", "bytes", "free", "heap", "memory", "rss", "size", "usage", "used", "value"})
+"""What large whole numbers that hardly repeat are of, where they are no ids."""
 _TYPES = frozenset({"int", "long", "no", "num", "number"})
 _TIMES = frozenset(
     """
@@ -404,7 +406,8 @@ def is_measure(view: ColumnView) -> bool:
         return False
     if names_codes(view.column.name) or _names_instants(view.column.name, view.low):
         return False
-    return not (isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20)
+    large = isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20
+    return not large or last_word(view.column.name) in _QUANTITIES
 
 
 @lru_cache(maxsize=4096)

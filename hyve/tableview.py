@@ -370,7 +370,7 @@ def _column_line(
     if view.distinct == 1:
         return f"{head} = {show(_only(view), limit)}{nulls}"
     span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"
-    mean = "" if view.mean is None or _no_quantity(view) else f", mean {view.mean:.6g}"
+    mean = "" if view.mean is None else f", mean {view.mean:.6g}"
     if listed(view):
         counts = {count for _, count in view.values}
         each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
@@ -393,23 +393,11 @@ def _column_line(
     step = ""
     if view.step is not None:
         unit = " s" if view.time else ""
-        step = f", every {view.step.size:g}{unit}" + (f" but for {view.step.gaps} gaps" if view.step.gaps else "")
+        step = f", every {view.step.size:g}{unit}" + (
+            f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
+        )
         mean = ""
     return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{step}{mean}{nulls}{edge}"
-
-
-def _no_quantity(view: ColumnView) -> bool:
-    """Whether a column of numbers holds codes or times, of which a mean says nothing."""
-    named = rank.name_words(view.column.name)
-    if view.column.name == SERIES or not named.isdisjoint(_CODES):
-        return True
-    return view.low is not None and view.low >= _EPOCH and not named.isdisjoint(_TIMES)
-
-
-_CODES = frozenset({"code", "status", "port", "pid", "tid", "errno", "signal", "version", "severity"})
-_TIMES = frozenset({"time", "timestamp", "ts", "date", "epoch", "at", "start", "end", "created", "updated"})
-_EPOCH = 10**8
-"""Seconds since 1970 of times that machine data has."""
 
 
 def _rows(count: int) -> str:

@@ -72,6 +72,95 @@ def test_the_same_of_a_real_file(budget: int, question: str) -> None:
         assert all(f"|{kind}|" in rows for kind in kinds)
 
 
+def header_names(text: str) -> list[str]:
+    """The columns that have a line of their own, in the order of the lines."""
+    return [line.split(" ")[1] for line in lines_of(text) if re.match(r"- \S+ [A-Z]+\b", line)]
+
+
+def of_corpus(name: str, budget: int, question: str = "what failed and why?") -> str:
+    root = os.environ.get("HYVE_CORPUS")
+    if not root:
+        pytest.skip("HYVE_CORPUS is not set")
+    return hyve.view((Path(root) / "real" / name).read_bytes(), question=question, budget=budget).text
+
+
+@pytest.mark.parametrize("budget", [2_000, 4_000])
+def test_outcomes_of_spans_are_in_the_header(budget: int) -> None:
+    """H15, H18: the two spans of 1,037 that failed, by status and code; what only sounds alike is not said first."""
+    text = of_corpus("traces/zipkin-smartthings.json", budget)
+    lines = lines_of(text)
+    assert "- status VARCHAR: 2 values: unset 1,035, error 2" in lines
+    assert "- attributes_error VARCHAR = 404, 1,035 empty" in lines
+    assert "- attributes_http_status_code VARCHAR: 2 values, 1,032 empty: 302 3, 404 2" in lines
+    if budget == 2_000:  # "ONE", "QUORUM" and "UP"
+        assert not {"attributes_cassandra_consistency_level", "attributes_cassandra_state"} & set(header_names(text))
+    assert any("|error|404|" in row for row in shown_rows(text).values())
+
+
+@pytest.mark.parametrize("budget", [2_000, 4_000])
+def test_outcomes_of_connections_are_in_the_header_and_no_means_of_times(budget: int) -> None:
+    """H14, H15, H18: Zeek's logs of connections, DNS, Kerberos and others in one file."""
+    lines = lines_of(of_corpus("logs/zeek-combined.ndjson", budget))
+    for line in (
+        "- conn_state VARCHAR: 7 values, 4,492 empty: SF 992, RSTR 121, RSTO 45, S1 8, S0 4, OTH 1, RSTOS0 1",
+        "- rcode BIGINT: 2 values, 5,481 empty: 0 145, 3 38",
+        "- success BOOLEAN: 2 values, 5,594 empty: true 44, false 26",
+    ):
+        assert line in lines
+    assert any(line.startswith("- error_msg VARCHAR: 3 values") for line in lines)
+    assert not [line for line in lines if re.search(r"mean (ts|\d\.\d+e\+09)|avg\(ts\)", line)]
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000, 4_000])
+def test_codes_of_responses_are_counted_though_no_one_of_them_is_usual(budget: int) -> None:
+    """H14, H15, H18: of 14 codes one third are 200; a row of each that is an error is shown, of no other."""
+    draw = random.Random(2)
+    usual = [200, 200, 304, 304, 206, 204]
+    rare = [201, 301, 302, 401, 403, 404, 429, 500, 502, 503]
+    records = [
+        {
+            "path": f"/v1/items/{draw.randrange(10**6)}",
+            "ms": round(draw.gammavariate(2, 20), 2),
+            "peer_port": draw.randrange(1024, 65_536),
+            "status": rare[i // 37 % 10] if i % 37 == 5 else draw.choice(usual),
+            "consistency_level": draw.choice(["ONE", "ONE", "ONE", "QUORUM"]),
+        }
+        for i in range(3_000)
+    ]
+    text = hyve.view(json.dumps(records), question="what failed?", budget=budget).text
+    header = next(line for line in lines_of(text) if line.startswith("- status "))
+    assert header.startswith("- status BIGINT: 14 values: 200 ")
+    assert all(f"{code} {sum(one['status'] == code for one in records)}" in header for code in rare)
+    assert "consistency_level" not in header_names(text)[:1]
+    assert "mean" not in next((line for line in lines_of(text) if line.startswith("- peer_port ")), "")
+    shown = [records[row]["status"] for row in shown_rows(text)]
+    assert {code for code in rare if code >= 400} <= set(shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "mean"),
+    [
+        ("kafka.leader_epoch", 57, False),
+        ("http_response_status_code", 200, False),
+        ("process_id", 2_339, False),
+        ("net.peer.port", 443, False),
+        ("not_after", 1_636_130_682, False),
+        ("status_5xx", 3, True),
+        ("rss_bytes", 1_588_320_000, True),
+        ("epochs_per_s", 31, True),
+    ],
+)
+def test_means_are_said_of_quantities_only(name: str, value: int, mean: bool) -> None:
+    """H14: a mean of codes, ids, ports or times since 1970 says nothing; it is told by the column's own name."""
+    draw = random.Random(1)
+    records = [{name: value + draw.randrange(400), "host": f"h{i % 9}"} for i in range(900)]
+    lines = lines_of(hyve.view(json.dumps(records), question="?", budget=900).text)
+    column = re.sub(r"\W", "_", name)
+    header = next(line for line in lines if line.startswith(f"- {column} "))
+    assert (", mean " in header) == mean
+    assert any(line.startswith(f"- mean {column} by host: ") for line in lines) == mean
+
+
 def header_of(values: list[Any], column: str) -> str:
     """The line of a typed column in a table of these values and one that varies."""
     records = [{"v": value, "pad": f"x{i * 7919}"} for i, value in enumerate(values)]
