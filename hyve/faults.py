@@ -16,14 +16,17 @@ _FAULTS = frozenset({"denied", "faults", "problem", "violation", "warning", "war
 _OUTCOMES = frozenset({"code", "condition", "exit", "outcome", "phase", "rcode", "reason", "result", "state", "status"})
 _LEVELS = frozenset({"level", "loglevel", "lvl", "severity"})
 _NAMES = _ERRORS | _FAULTS | _OUTCOMES | _LEVELS
-_YES = frozenset({"healthy", "ok", "passed", "ready", "rejected", "succeeded", "success", "successful", "valid"})
-"""Columns of yes and no that are called so tell it, too."""
+_YES = frozenset({"available", "healthy", "ok", "passed", "ready", "succeeded", "success", "successful", "valid"})
+_NO = frozenset({"blocked", "degraded", "denied", "expired", "rejected", "timedout", "timeout"})
+"""Columns of yes and no tell it where they are called so, or like errors, and not like outcomes."""
+_NAMING = frozenset({"fingerprint", "hash", "id", "key", "line", "uuid"})
+"""What a column called so has of an error tells it apart from others, but says nothing."""
 _WORDS = frozenset({"alert", "crit", "critical", "err", "error", "fatal", "info", "warn", "warning"})
 """What is called a level is one of messages where one of its kinds is among these, or where it is a number."""
 _GOOD = frozenset(
     """
-    active available complete completed connected healthy info none noerror normal ok passed ready running success
-    succeeded successful unset up valid
+    - active available complete completed connected healthy info n/a none noerror normal ok passed ready running
+    success succeeded successful unset up valid
     """.split()  # noqa: SIM905 (a list would take twenty lines)
 )
 _REDIRECTED, _HTTP = 400, range(100, 600)
@@ -44,8 +47,10 @@ def tells_faults(view: ColumnView) -> bool:
 
 def _named(view: ColumnView) -> bool:
     named = rank.name_words(view.column.name)
-    if not named.isdisjoint(_YES) and {value for value, _ in view.values} <= {"true", "false"}:
-        return True
+    if last_word(view.column.name) in _NAMING:
+        return False
+    if {value.lower() for value, _ in view.values} <= {"true", "false", "unknown"}:
+        return not named.isdisjoint(_YES | _NO | _ERRORS | _FAULTS)
     if named.isdisjoint(_NAMES - _LEVELS):
         levels = view.numeric or any(not _WORDS.isdisjoint(rank.words(value)) for value, _ in view.values)
         return not named.isdisjoint(_LEVELS) and levels
@@ -54,12 +59,14 @@ def _named(view: ColumnView) -> bool:
 
 def _good(view: ColumnView) -> list[bool]:
     """Which kinds of a column say that all is well."""
-    values = [value for value, _ in view.values]
+    values, named = [value for value, _ in view.values], rank.name_words(view.column.name)
     if view.numeric or all(map(str.isdecimal, values)):
+        if not named.isdisjoint(_LEVELS):  # some count up to what is worse, some down: the usual one is no fault
+            return [not place for place in range(len(values))]
         http = last_word(view.column.name) in ("code", "status") and all(float(value) in _HTTP for value in values)
         return [float(value) < _REDIRECTED if http else float(value) == 0 for value in values]
-    yes = "false" if names_errors(view) or "rejected" in rank.name_words(view.column.name) else "true"
-    return [value in ("", yes) or value.lower() in _GOOD for value in values]
+    yes = "true" if named.isdisjoint(_ERRORS | _FAULTS | _NO) else "false"
+    return [value.lower() in ("", yes) or value.lower() in _GOOD for value in values]
 
 
 def names_errors(view: ColumnView) -> bool:

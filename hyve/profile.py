@@ -389,7 +389,7 @@ _CODES = frozenset(
 )
 _QUANTITIES = frozenset({"available", "bytes", "free", "heap", "memory", "rss", "size", "usage", "used", "value"})
 """What large whole numbers that hardly repeat are of, where they are no ids."""
-_TYPES = frozenset({"int", "long", "no", "num", "number"})
+_TYPES = frozenset({"int", "long", "no", "num", "number", "value"})
 _TIMES = frozenset(
     """
     after at before created date end ended epoch expires expiry modified seen since start started time timestamp ts

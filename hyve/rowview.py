@@ -43,7 +43,7 @@ _ALIKE, _PREFIX = 5, 8
 _SPARE = 12
 _WIDE, _NARROW, _NARROWER = 60, 32, 4
 """Cells of so many characters on average, and no message, are cut to a part of others' length: rows need the room."""
-_MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
+MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
 _CUT = "…"
 
 
@@ -225,8 +225,8 @@ def _wide(
     found, messages, first = set(), False, -1
     for place, i in enumerate(picked):
         named = rank.name_words(views[i].column.name)
-        messages = messages or not named.isdisjoint(_MESSAGES)
-        if views[i].column.type != "VARCHAR" or not named.isdisjoint(_MESSAGES) or not named.isdisjoint(words):
+        messages = messages or not named.isdisjoint(MESSAGES)
+        if views[i].column.type != "VARCHAR" or not named.isdisjoint(MESSAGES) or not named.isdisjoint(words):
             continue
         texts = [cell for cell in columns[place] if cell]
         if sum(map(len, texts)) > _WIDE * len(texts):

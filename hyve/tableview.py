@@ -39,7 +39,7 @@ from hyve.profile import (
     told,
 )
 from hyve.question import Question
-from hyve.rowview import RowView, listing, row_view, show
+from hyve.rowview import MESSAGES, RowView, listing, row_view, show
 from hyve.writer import LEGEND
 
 _NAMES = 40
@@ -244,6 +244,8 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
     score = (-4.0 if names_errors(view) else -2.0) if tells else view.nulls / max(1, table.rows) * 4
     if view.distinct <= 1 and not tells:
         score += 3
+    if table.rows == 1 and not rank.name_words(view.column.name).isdisjoint(MESSAGES):
+        score -= 1  # of an exception what it says
     if view.column.derived and table.kind == "base" and not view.column.typed:
         score += 0.5
     if view.identifier:
