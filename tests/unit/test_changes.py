@@ -221,6 +221,7 @@ def test_gaps_are_told_of_the_table_and_of_a_series() -> None:
 def test_numbers_at_a_fixed_distance_have_gaps_too() -> None:
     value = [{"t": 1_700_000_000 + i + 3_600 * (i >= 333), "v": f"{i * 7919 % 1000} x"} for i in range(1_000)]
     assert "- t: gap of 3601 after 1700000332 (rowid 332)" in data_of(value)
+    assert ", every 1 but for 1 gap\n" in data_of(value)
 
 
 def test_a_number_that_is_held_for_long_changes() -> None:

@@ -138,6 +138,41 @@ def test_codes_of_responses_are_counted_though_no_one_of_them_is_usual(budget: i
 
 
 @pytest.mark.parametrize(
+    ("name", "usual", "other", "first"),
+    [
+        ("conditions_Ready", "True", "False", True),
+        ("conditions_Degraded", "False", "True", True),
+        ("request_ok", True, False, True),
+        ("rejected", False, True, True),
+        ("severity_number", 9, 17, True),
+        ("exit_code", 0, 137, True),
+        ("exit_code", "0", "137", True),
+        ("phase", "Running", "Failed", True),
+        ("error_id", None, "b2da5288b2c3", False),
+        ("status_code", 200, 204, False),
+        ("phase", "Running", "Succeeded", False),
+    ],
+)
+def test_a_column_is_said_first_where_its_values_tell_that_something_failed(
+    name: str, usual: object, other: object, first: bool
+) -> None:
+    """H15, H18: by what a column is called and by what stands in it."""
+    draw = random.Random(1)
+    records = [{**{f"v{i}": draw.randrange(10**6) for i in range(30)}, name: usual} for _ in range(800)]
+    for row in (99, 345, 610) if first else range(0, 800, 3):  # what is rare is said anyway
+        records[row][name] = other
+    text = hyve.view(json.dumps(records), question="?", budget=900).text
+    assert any(column in (name, f"{name}_num") for column in header_names(text)) == first
+    if first:
+        assert any(row in shown_rows(text) for row in (99, 345, 610))
+
+
+def test_of_an_exception_its_message_is_said_first() -> None:
+    """H15: Elastic's hits hold one error, whose exception is a table of one row."""
+    assert "- message VARCHAR = boom" in lines_of(of_corpus("elasticsearch/search-hits.json", 2_000))
+
+
+@pytest.mark.parametrize(
     ("name", "value", "mean"),
     [
         ("kafka.leader_epoch", 57, False),
