@@ -98,10 +98,11 @@ class TableView:
             alone = {k for k in alone if views[k].same}
         alone -= {k for k in alone if views[k].column.name in self.mistyped or tells_faults(views[k])}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
-            named, name = names_entities(views[k]) or tells_faults(views[k]), views[k].column.name
-            priority = weight * (1.25 if named and place < _NAMING else 1.3 / (1 + 0.15 * place))
+            named, tells, name = names_entities(views[k]), tells_faults(views[k]), views[k].column.name
+            share = 1.3 / (1 + 0.15 * place)
+            priority = weight * (1.25 if named and place < _NAMING else max(1.1, share) if tells else share)
             some = min(SMALL, max(_VALUES, self.most)) if place < 12 else _VALUES
-            most = SMALL if named else some
+            most = SMALL if named or tells else some
             told = _column_line(views[k], most, self.series, self.mistyped.get(name), limit)
             lines.append(Line(i, COLUMNS, k, priority, told, (name,), varied=True))
         for of_entities, share in ((True, 1.25), (False, 0.7)):
