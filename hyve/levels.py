@@ -25,14 +25,14 @@ HELD = 10
 _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 12, 64, 128
 """Blocks that a series is parted into, and values that are looked at of each."""
 _BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
-_AWAY, _CHANCE, _ALIKE, _MOVED, _DRIFT, _STRAIGHT = 0.8, 4.5, 0.25, 0.4, 2.0, 1.5
+_AWAY, _CHANCE, _ALIKE, _MOVED, _DRIFT, _STRAIGHT = 0.8, 4.5, 0.25, 0.4, 2.0, 2.5
 """A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
 of it; what is level moves by less than that: what goes on evenly by half."""
 CLIP = 3.0
 _COARSE, _APART, _DRIFTS = 16, 0.9, 2.0
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart, or
 their sum goes so far from an even one (in deviations of noise; Kolmogorov's statistic is above 2 in 0.07%)."""
-_FAINT_ROWS, _FAINT_STEPS, _FAINT, _STEP, _MISFIT, _RELATED, _SMOOTHER, _EACH = 250, 2, 7.0, 5.0, 2.0, 0.08, 7.0, 12.0
+_FAINT_ROWS, _FAINT_STEPS, _FAINT, _STEP, _MISFIT, _RELATED, _SMOOTHER, _EACH = 250, 2, 7.0, 5.0, 2.0, 0.07, 8.0, 12.0
 """In ranks, a series of so many rows has so many steps at most: the first stands out by `_FAINT` deviations, a further
 one by `_STEP`. What they leave is noise: larger by at most so many deviations of chance, neighbours unrelated (the less
 so the fainter the step); and curves as smooth as can be, of two degrees more for each step, leave more by so much."""
@@ -362,6 +362,9 @@ def _jump(values: Floats) -> tuple[float, int] | None:
     earlier = values[at % size : at].reshape(-1, size)
     middles = np.median(earlier, axis=1)
     ever = max(float(np.abs(middles[lag:] - middles[:-lag]).max()) for lag in (1, 2))
+    apart = np.abs(earlier - middles[:, None])
+    usual, lately = float(np.median(apart)), float(np.median(apart[-8:]))
+    ever *= max(1.0, lately / usual) if usual else 1.0  # what is louder of late jumps further
     jump = abs(float(np.median(values[at:]) - middles[-1]))
     low, high = np.quantile(earlier[-8:], (0.25, 0.75))
     most = max(_LATE * float(high - low) / 1.349, (_EVER + _EVER * HELD / len(middles)) * ever)
