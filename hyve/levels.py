@@ -27,7 +27,8 @@ _LEAST_BLOCKS, _BLOCKS, _SAMPLES = 12, 64, 128
 _BEYOND, _FEWER, _WIDE, _WANDERS, _UNSURE = 5.0, 40.0, 3, 1.56, 1.4
 _AWAY, _CHANCE, _ALIKE, _MOVED, _DRIFT, _STRAIGHT = 0.8, 4.5, 0.25, 0.4, 2.0, 2.5
 """A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
-of it; what is level moves by less than that: what goes on evenly by half."""
+of it; what is level moves by less than that (what goes on evenly by half), a faint one by so many deviations of chance;
+a line through both sides leaves so many times more than they do."""
 CLIP = 3.0
 _COARSE, _APART, _DRIFTS = 16, 0.9, 2.0
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart, or
@@ -37,7 +38,8 @@ _FAINT_ROWS, _FAINT_STEPS, _FAINT, _STEP, _MISFIT, _RELATED, _SMOOTHER, _EACH = 
 one by `_STEP`. What they leave is noise: larger by at most so many deviations of chance, neighbours unrelated (the less
 so the fainter the step); and curves as smooth as can be, of two degrees more for each step, leave more by so much."""
 _LATE_BLOCKS, _LATE, _EVER = 3, 1.0, 1.5
-"""An onset in the last blocks is a jump of so many spreads, and so many times any jump before of as many rows."""
+"""An onset in the last blocks is a jump of so many spreads, and so many times any jump before of as many rows, or
+more where there are few."""
 
 
 @dataclass(frozen=True)
