@@ -17,101 +17,29 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, islice, repeat
-from typing import Any, Literal, overload
+from dataclasses import dataclass
+from functools import cache
+from heapq import merge
+from itertools import accumulate, chain, islice
+from typing import Any
 
 from hyve import heads, strictjson, tables
+from hyve.again import CONTROLS, STRICT, Way
 from hyve.collector import collector_paused
 from hyve.encodings import decode
 from hyve.escaped import ESCAPED, ESCAPED_START, embedded, read_escaped
 from hyve.flawed import Unread
 from hyve.freetext import FreeText, outside
 from hyve.lenient import read_lenient
+from hyve.parts import LineParts, ManyParts, Part, Spans, Syntax, kinds_of, parts_of, spans_of, starts_of, syntaxes
 from hyve.rawdecode import raw_decode
-from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, cut_large, read_root, recover
-from hyve.strictjson import Ahead, Decoder, Lines, Pairs, too_deep
-from hyve.tables import Delimited
+from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, cut_large, read_root, recover
+from hyve.strictjson import Decoder, Pairs, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
 
-Syntax = Literal["json", "python", "csv", "table", "lines"]
-
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
 _FENCE = re.compile(r"\s*```[\w+.-]*\s*\Z")
-
-
-@dataclass(frozen=True)
-class Part:
-    """One structured value. `span` is its half-open range of character offsets in the document's text.
-
-    `partial_tail` is the text of the token that the end of a cut document left incomplete, without an opening quote.
-    `unread` are the places in the span that could not be read: they are among the lines of text.
-    The values of very long lists and texts of lines are not held: `value` reads them again, `ahead` run by run.
-    """
-
-    value: Any
-    span: tuple[int, int]
-    syntax: Syntax
-    flags: tuple[str, ...] = ()
-    partial_tail: str = ""
-    unread: tuple[Unread, ...] = ()
-
-    @property
-    def ahead(self) -> Ahead | Lines | Delimited | None:
-        """The runs of a very long list or table, or of all lines of a very long text, which are not held as values."""
-        value = vars(self)["value"]
-        return value if type(value) in (Ahead, Lines, Delimited) else None
-
-    @property
-    def free_text(self) -> FreeText | None:
-        """The lines of a long text, which are not held as values."""
-        value = vars(self)["value"]
-        return value if type(value) is FreeText else None
-
-
-class _Value:
-    """The value of a part. Those of very long lists and texts are read from the text each time they are asked for.
-
-    The part's own dict has what is held: Python asks a descriptor that can be set before it looks there.
-    """
-
-    def __get__(self, part: Part | None, owner: type) -> Any:
-        if part is None:
-            return self
-        value = vars(part)["value"]
-        if type(value) in (Ahead, Delimited, FreeText):
-            return value.value()
-        return value.value(*part.span) if type(value) is Lines else value
-
-    def __set__(self, part: Part, value: Any) -> None:
-        vars(part)["value"] = value
-
-
-Part.value = _Value()
-
-
-class LineParts(Sequence[Part]):
-    """The parts that are the lines of a very long text, made when they are asked for."""
-
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
-
-    def __len__(self) -> int:
-        return len(self.lines.starts)
-
-    @overload
-    def __getitem__(self, place: int) -> Part: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Part, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Part | tuple[Part, ...]:
-        number = range(len(self))[place]
-        if isinstance(number, range):
-            return tuple(map(self.__getitem__, number))
-        span = self.lines.starts[number], self.lines.ends[number]
-        return Part(self.lines, span, "json", self.lines.met.get(number, ()))
 
 
 @dataclass(frozen=True)
@@ -132,10 +60,9 @@ class Document:
     prose: str = ""
 
     @property
-    def syntaxes(self) -> tuple[str, ...]:
+    def syntaxes(self) -> Sequence[str]:
         """The syntax of each part."""
-        lines = isinstance(self.parts, LineParts)
-        return ("json",) * len(self.parts) if lines else tuple(part.syntax for part in self.parts)
+        return syntaxes(self.parts)
 
 
 @collector_paused()
@@ -145,17 +72,16 @@ def parse(source: str | bytes, name: str = "") -> Document:
     `name` names the root table in the store (a file's stem, say). Raises InputError for binary data.
     """
     text, flags = decode(source, name)
-    parts: list[Part] = []
+    parts: ManyParts | LineParts | list[Part] = []
     lines: tuple[tuple[int, str], ...] = ()
     prose = ""
     if text.strip():
-        whole = _whole(text)
-        if isinstance(whole, LineParts):
-            flags += ["concatenated"] if len(whole) > 1 else []
-            flags += [flag for met in whole.lines.met.values() for flag in met]
-            return Document(text, whole, (), tuple(dict.fromkeys(flags)), name)
-        parts = whole or _found(text, flags)
-        spans = list(_read_spans(parts))
+        parts = _whole(text) or _found(text, flags)
+        if isinstance(parts, LineParts):
+            flags += ["concatenated"] if len(parts) > 1 else []
+            flags += [flag for met in parts.lines.met.values() for flag in met]
+            return Document(text, parts, (), tuple(dict.fromkeys(flags)), name)
+        spans = Spans(parts)
         rest = list(islice(outside(text, spans), _PROSE_LINES + 1))
         if len(rest) > _PROSE_LINES or sum(len(line) for _, line, _ in rest) > _PROSE_CHARS:
             free = FreeText(text, spans)
@@ -165,17 +91,18 @@ def parse(source: str | bytes, name: str = "") -> Document:
             lines = tuple((number, line) for number, line, pieces in rest if not all(map(_FENCE.match, pieces)))
             prose = "\n".join(piece for *_, pieces in rest for piece in pieces if not _FENCE.match(piece))
             flags.extend(["ansi"] if any("\x1b[" in line for _, line in lines) else [])
-        if sum(part.syntax == "json" for part in parts) > 1:
+        kinds = kinds_of(parts)
+        if sum(count for (syntax, _), count in kinds if syntax == "json") > 1:
             flags.append("concatenated")
-    for part in parts:
-        flags.extend(part.flags)
-    return Document(text, tuple(parts), lines, tuple(dict.fromkeys(flags)), name, prose)
+        flags.extend(flag for (_, met), _ in kinds for flag in met)
+    found = parts if isinstance(parts, ManyParts) else tuple(parts)
+    return Document(text, found, lines, tuple(dict.fromkeys(flags)), name, prose)
 
 
 _LINE_OPENS = re.compile(r"^[ \t]*+[{\[](?=\s*[\"{\[])", re.MULTILINE)
 
 
-def _whole(text: str) -> list[Part] | LineParts | None:
+def _whole(text: str) -> list[Part] | ManyParts | LineParts | None:
     """The parts of a text that is strict JSON, or lines of it, or a table, from its start to its end."""
     start = len(text) - len(text.lstrip())
     if text[start] in "{[":
@@ -183,35 +110,65 @@ def _whole(text: str) -> list[Part] | LineParts | None:
         if read is not None:
             return [Part(read[0], (start, len(text.rstrip())), "json", tuple(sorted(read[1])))]
         lines = strictjson.long_lines(text)
-        if lines is not None:
-            return LineParts(lines)
-        records = strictjson.read_lines(text)
-        if not records:
-            return None
-        records.reverse()
-        taken = map(list.pop, repeat(records, len(records)))  # each is freed once it is a part: there may be millions
-        return [Part(value, (a, b), "json", flags) for value, a, b, flags in taken]
+        return LineParts(lines) if lines is not None else _lines(text, 0, len(text))
     table = tables.read(text, keep=False)
     if table is None:
-        return None
+        return _scalars(text)
     decoder = Decoder()
     if any(raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
         return None  # lines of JSON between which commas happen to agree
     return [Part(table.long or table.rows, (table.start, table.end), table.syntax, table.flags)]
 
 
-def _found(text: str, flags: list[str]) -> list[Part]:
+def _lines(text: str, start: int, end: int) -> list[Part] | ManyParts | None:
+    """The parts of a piece of text whose lines are each one object or list; None where some are not."""
+    found = parts_of(text)
+    for records, *_ in strictjson.pieces_of_lines(text[start:end]):
+        if records is None:
+            return None
+        for value, a, b, flags in records:
+            found.append(Part(value, (start + a, start + b), "json", flags, way=STRICT))
+    return found
+
+
+_SCALAR_LINE = re.compile(
+    r"""^[ \t]*+(-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?|"(?![\s\\"]{0,64}+[{\[])(?:[^"\\\n]|\\.)*+"
+    |true|false|null|-?Infinity|NaN)[ \t\r]*+$""",
+    re.MULTILINE | re.VERBOSE,
+)
+_FILLED_LINE = re.compile(r"^[^\S\n]*+[^\s]", re.MULTILINE)
+_LEAST_SCALARS, _OTHERS = 3, 10
+"""Scalars on lines are values where there are so many, and so many for each other line."""
+
+
+def _scalars(text: str) -> list[Part] | ManyParts | None:
+    """The parts of a text of which most lines are each one scalar of JSON; the other lines stay text."""
+    first = list(islice(_FILLED_LINE.finditer(text), 2 * _OTHERS))
+    if sum(_SCALAR_LINE.match(text, match.start()) is not None for match in first) * 2 < len(first):
+        return None
+    count = sum(1 for _ in _SCALAR_LINE.finditer(text))
+    if count < _LEAST_SCALARS or (sum(1 for _ in _FILLED_LINE.finditer(text)) - count) * _OTHERS > count:
+        return None
+    found = parts_of(text)
+    for match in _SCALAR_LINE.finditer(text):
+        read = strictjson.read(match[1])
+        if read is not None:
+            found.append(Part(read[0], match.span(1), "json", tuple(sorted(read[1])), way=STRICT))
+    return found
+
+
+def _found(text: str, flags: list[str]) -> list[Part] | ManyParts:
     """The parts of free text. `flags` takes what is to be said of the whole text."""
     codes = list(ANSI.finditer(text)) if "\x1b" in text else []
     plain = ANSI.sub("", text) if codes else text
     met: set[str] = set()
-    parts = list(_with_tables(plain, list(_Scan(plain, met).parts())))
+    parts = _with_tables(plain, parts_of(plain, _Scan(plain, met).parts()))
     flags.extend(sorted(met))
     if not codes:
         return parts
     removed = list(accumulate((match.end() - match.start() for match in codes), initial=0))
     places = [match.start() - gone for match, gone in zip(codes, removed, strict=False)]
-    return [_moved(part, text, places, removed) for part in parts]
+    return parts_of(text, (_moved(part, text, places, removed) for part in parts))
 
 
 def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part:
@@ -221,18 +178,25 @@ def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part
     if first == last:
         by = removed[first]
         unread = tuple(Unread(a + by, b + by, why) for a, b, why in part.unread)
-        return replace(part, span=(start + by, end + by), unread=unread)
+        return part.but(span=(start + by, end + by), unread=unread)
     inner = text[start + removed[bisect_right(places, start)] : end + removed[bisect_left(places, end)]]
     span = start + removed[first], end + removed[last]
     if part.unread:
         unread = tuple(
             Unread(_before(a, places, removed), _before(b, places, removed), why) for a, b, why in part.unread
         )
-        return replace(part, span=span, flags=(*part.flags, "ansi"), unread=unread)
+        return part.but(span=span, flags=(*part.flags, "ansi"), unread=unread)
     found = read_lenient(inner) if "\x1b" in inner and part.syntax == "json" else None
     if found is not None:  # the codes stand inside of strings, and are kept
         return Part(found[0], span, "json", ("repaired", *found[1], "ansi"))
-    return replace(part, span=span, flags=(*part.flags, "ansi"))
+    way = part.way and _without_codes(part.way)
+    return part.but(span=span, flags=(*part.flags, "ansi"), way=way)
+
+
+@cache
+def _without_codes(way: Way) -> Way:
+    """The same way to read a document with colour codes in it, which are no part of it."""
+    return Way(lambda source: way.read(ANSI.sub("", source)), lambda source: way.plain(ANSI.sub("", source)))
 
 
 def _before(offset: int, places: list[int], removed: list[int]) -> int:
@@ -263,6 +227,8 @@ _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _JSON_LINES = re.compile(r"(?:[{\[][^\n]*+\n){2,}+")
 
 
+_EMBEDDED = Way(lambda source: (embedded(source),))
+_ESCAPED = Way(lambda source: read_escaped(source, 0))
 _ALLOWANCE = 8, 4 << 20
 """Fruitless work of recovery that a text may cost: for each of its characters, and beside."""
 
@@ -322,7 +288,7 @@ class _Scan:
                 if part is not None:
                     if first and (comma := _LINE_COMMA.match(text, at)):  # of lines that were a list's
                         at = comma.end()
-                        part = replace(part, span=(start, at), flags=tuple(dict.fromkeys(("repaired", *part.flags))))
+                        part = part.but(span=(start, at), flags=tuple(dict.fromkeys(("repaired", *part.flags))))
                     yield part
                 elif "too_deep" not in self.met and (first or text[start - 1] in " \t:=") and BEGUN.match(text, start):
                     self.met.add("unparsed")
@@ -343,18 +309,17 @@ class _Scan:
             if string is None or not REST_BLANK.match(self.text, string.end()):
                 return None
             value = embedded(string.group())
-            return Part(value, string.span(), "json", ("escaped",)) if value is not None else None
+            return Part(value, string.span(), "json", ("escaped",), way=_EMBEDDED) if value is not None else None
         reading, work, *_ = read_root(self.text, start, len(self.text))
         self.allowance -= work
-        return Part(reading.value, (start, reading.end), reading.syntax, reading.flags) if reading else None
+        return _part(start, reading) if reading else None
 
-    def _lines(self, start: int) -> list[Part]:
+    def _lines(self, start: int) -> Sequence[Part]:
         """The documents of the lines that begin like documents from here on, where each line is one."""
         if not (match := _JSON_LINES.match(self.text, start)):
             return []
         self.tried = match.end()  # each line is looked at once
-        found = strictjson.read_lines(match.group()) or []
-        return [Part(value, (start + a, start + b), "json", flags) for value, a, b, flags in found]
+        return _lines(self.text, *match.span()) or []
 
     def _document(self, start: int, first: bool, strict: bool) -> tuple[Part | None, int]:
         """(the document at a bracket or None, where the scan goes on). `first`: it begins its line."""
@@ -362,7 +327,7 @@ class _Scan:
         if self.first:
             self.first = False  # one that the end of the text cuts need not be read to there before
             if strictjson.lists_records(text, start, len(text)) and (large := cut_large(text, start, len(text))):
-                return Part(large.value, (start, large.end), *large[2:]), large.end
+                return _part(start, large), large.end
         if strict:
             value, end, failed = raw_decode(self.decoder, text, start)
             mended: tuple[str, ...] = ()
@@ -377,7 +342,7 @@ class _Scan:
                     self.met.add("too_deep")
                 elif _holds_containers(value) or (first and REST_BLANK.match(text, end)):
                     flags = strictjson.flags(text[start:end], self.with_controls if mended else self.decoder)
-                    return Part(value, (start, end), "json", mended + flags), end
+                    return Part(value, (start, end), "json", mended + flags, way=CONTROLS if mended else STRICT), end
                 return None, end
         elif ESCAPED_START.match(text, start):
             escaped = read_escaped(text, start)
@@ -386,7 +351,7 @@ class _Scan:
                 return None, start + 1
             value, end = escaped
             alone = first and REST_BLANK.match(text, end)  # else it is a field of its line
-            return Part(value, (start, end), "json", ("repaired",)) if alone else None, end
+            return Part(value, (start, end), "json", ("repaired",), way=_ESCAPED) if alone else None, end
         limit, closed = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else (self.end, self.end)
         if self.allowance > 0 and LIKELY.match(text, start):
             reading, work, resume, inner = recover(text, start, limit, closed, self.line_start, self.met)
@@ -396,7 +361,7 @@ class _Scan:
                 or _holds_containers(reading.value)
                 or (first and REST_BLANK.match(text, reading.end))
             ):
-                return Part(reading.value, (start, reading.end), *reading[2:]), reading.end
+                return _part(start, reading), reading.end
             if inner > start:
                 return None, inner
             failed = max(failed, resume if reading is None else start)
@@ -447,46 +412,43 @@ def _holds_containers(value: Any) -> bool:
     return bool(value)
 
 
-def _with_tables(text: str, parts: list[Part]) -> list[Part]:
+def _with_tables(text: str, parts: list[Part] | ManyParts) -> list[Part] | ManyParts:
     """The parts and the tables around them; a table may have documents in its cells, which are no parts then."""
-    spans: list[tuple[int, int]] = []
+    found: list[Part] = []
     begun = line = looked = 0
-    for part in parts:
-        start, end = part.span
+    for start, end in chain(spans_of(parts), ((len(text), len(text)),)):
         line = text.rfind("\n", looked, start) + 1 or line
         looked = end
         blank = REST_BLANK.match(text, end)
-        if (blank is None and "\n" not in text[start:end]) or start - line > 256 or text[line:start].strip():
+        last = start == len(text)
+        if not last and (
+            (blank is None and "\n" not in text[start:end]) or start - line > 256 or text[line:start].strip()
+        ):
             continue  # inside of its line
-        spans.append((begun, line))
+        a, b = begun, len(text) if last else line
+        if "\n" in text[a:b].strip():
+            found += (
+                Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags)
+                for table in tables.find(text[a:b])
+            )
         begun = max(begun, blank.end() if blank else end)
-    spans.append((begun, len(text)))
-    found = [
-        Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags)
-        for a, b in spans
-        if "\n" in text[a:b].strip()
-        for table in tables.find(text[a:b])
-    ]
-    starts = [part.span[0] for part in parts]
+    starts = starts_of(parts)
     # Not such as stand in a part that begins in the middle of a line and goes over several.
     found = [table for table in found if not _within(parts, bisect_left(starts, table.span[0]) - 1, table)]
     if not found:
         return parts
     begins = [table.span[0] for table in found]
-    kept = [part for part in parts if not _within(found, bisect_right(begins, part.span[0]) - 1, part)]
-    return sorted([*kept, *found], key=lambda part: part.span)
+    kept = (part for part in parts if not _within(found, bisect_right(begins, part.span[0]) - 1, part))
+    return parts_of(text, merge(kept, found, key=lambda part: part.span))
 
 
-def _within(outer: list[Part], place: int, part: Part) -> bool:
+def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
     """Whether `part` begins before the end of the one at `place` of `outer`, the last that begins before it."""
     return place >= 0 and outer[place].span[1] > part.span[0]
 
 
-def _read_spans(parts: list[Part]) -> Iterator[tuple[int, int, bool]]:
-    """The spans of the parts without what could not be read in them, and whether there is something like that."""
-    for part in parts:
-        at, end = part.span
-        for unread in part.unread:
-            yield at, unread.start, True
-            at = unread.end
-        yield at, end, bool(part.unread)
+
+def _part(start: int, reading: Reading) -> Part:
+    """The part that was read from `start` on."""
+    value, end, *rest = reading
+    return Part(value, (start, end), *rest)

@@ -24,10 +24,10 @@ _MOST = 1 << 10
 @dataclass(frozen=True)
 class FreeText:
     """The lines of `text` outside of `spans` (start, end, whether something beside could not be read), which are
-    ordered and do not overlap."""
+    ordered, do not overlap, and are the same each time."""
 
     text: str
-    spans: list[tuple[int, int, bool]]
+    spans: Iterable[tuple[int, int, bool]]
 
     @cached_property
     def _count(self) -> int:

@@ -10,11 +10,12 @@ Rules:
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, count, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from hyve.lines import Reader, fields
 from hyve.logtable import log_table
 from hyve.metrictable import metric_table
 from hyve.naming import free_name, identifier
+from hyve.parts import ManyParts, Rows, is_bare
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
 from hyve.strictjson import Ahead, Lines
@@ -43,17 +45,23 @@ Place = tuple[int, int, int | None]
 
 
 @dataclass(frozen=True)
-class _EachRow:
-    """The places of parts of which each is one row, the first part being number `start`."""
+class _Places:
+    """The places of parts (from number `start` on) of which each is one row, but for those that are lists of so many
+    rows."""
 
     start: int
-    rows: int
+    numbers: Sequence[int]
+    spread: Mapping[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return self.rows
+        return len(self.numbers)
 
     def __iter__(self) -> Iterator[Place]:
-        return ((self.start + row, row, None) for row in range(self.rows))
+        row = 0
+        for number in self.numbers:
+            size = self.spread.get(number)
+            yield self.start + number, row, None if size is None else row + size
+            row += 1 if size is None else size
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,11 @@ class Root:
 
     data: TableData
     name: str
-    layout: Sequence[Place] | _EachRow = ()
+    layout: Sequence[Place] | _Places = ()
     relation: bool = False
     source: bool = False
     free_text: bool = False
-    lines: list[int] = field(default_factory=list)
+    lines: array[int] = field(default_factory=lambda: array("q"))
     """For each row the source line of its part, where free text stands around the parts."""
 
 
@@ -93,7 +101,7 @@ def _by_columns(documents: Sequence[_Grouped]) -> tuple[list[Root], tuple[str, .
     ways = [(group, way) for document in documents for group in document.groups if (way := group.by_columns())]
     counts = Counter(name for _, (name, _) in ways)
     others = sum(document.count() for document in documents) if ways else 0
-    if not ways or others * _FEW > sum(len(group.rows) for group, _ in ways):
+    if not ways or others * _FEW > sum(len(group) for group, _ in ways):
         return None
     made, taken = [], []
     for group, (name, make) in ways:
@@ -197,8 +205,8 @@ def _timed(data: TableData) -> TableData:
 class _Group:
     """Parts of one document that share a root table: objects in any number, and lists of records like them.
 
-    `values` are those of the parts, `rows` their records. A very long list is alone in its group, which has no values
-    then but reads it `ahead`. `source`: telemetry relations were made of them.
+    `values` are those of the parts, `rows` their records. The parts of a long text have no values here but are read
+    `ahead`; a very long list is alone in its group then. `source`: telemetry relations were made of them.
     """
 
     keys: set[Any] = field(default_factory=set)
@@ -206,11 +214,15 @@ class _Group:
     source: bool = False
     values: list[Any] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
-    layout: list[Place] | _EachRow = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    ahead: Ahead | Lines | Delimited | None = None
+    layout: list[Place] | _Places = field(default_factory=list)
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    ahead: Ahead | Lines | Delimited | Rows | None = None
     separable: bool = True
     data: TableData | None = None
+
+    def __len__(self) -> int:
+        """The rows that were taken in."""
+        return len(self.ahead) if isinstance(self.ahead, Rows) else len(self.rows)
 
     def first(self) -> Any:
         """The first row of a list or of lines, or None."""
@@ -224,6 +236,8 @@ class _Group:
         if isinstance(first, dict) and formats.only_logs(tuple(first)):
             return "log_records", log_table
         value = self.values[0] if len(self.values) == 1 else None
+        if isinstance(self.ahead, Rows) and len(self.ahead.numbers) == 1:
+            value = self.ahead.values()[0]
         if isinstance(self.ahead, Ahead) and self.ahead.path[-1:] in ((), ("result",), ("values",)):
             value = self.ahead.short()
         keys = formats.series_keys(value)
@@ -247,7 +261,7 @@ class _Group:
             yield formats.find(self.values if self.ahead is None else self.ahead.values())
             return
         try:
-            yield from find_runs(self.shredded(), self.ahead.path, isinstance(self.ahead, Lines))
+            yield from find_runs(self.shredded(), self.ahead.path, self.ahead.lines)
         except Inseparable:
             self.separable = False
             raise
@@ -276,8 +290,7 @@ class _Group:
         except Unsettled:
             runs = None
         if runs is None:
-            values = self.ahead.values()
-            data = shred(values[0] if self.ahead.listed else values)
+            data = shred(self.ahead.rows())
         self.data = data
         if data is not None and self.ahead.listed:
             self.layout = [(number, 0, data.rows) for number, *_ in self.layout]
@@ -287,22 +300,21 @@ class _Group:
         common = len(self.keys & keys)
         return 2 * common >= len(self.keys | keys) or 1 < common == min(len(self.keys), len(keys))
 
-    def add(self, number: int, value: Any, keys: set[Any], line: int | None) -> None:
-        """Takes in part `number`, which stands on `line` where free text stands around the parts."""
-        start = len(self.rows)
-        assert isinstance(self.layout, list)  # one that reads ahead has its parts
-        self.values.append(value)
-        if isinstance(value, list):
-            self.layout.append((number, start, start + len(value)))
-            self.rows.extend(value)
+    def add(self, number: int, value: Any, keys: set[Any], size: int | None, line: int | None) -> None:
+        """Takes in part `number`, as a list of so many rows or as one (None). It stands on `line` where free text stands
+        around the parts. Of one that is read ahead the value isn't looked at."""
+        start = len(self)
+        if isinstance(self.ahead, Rows):
+            self.ahead.add(number, size)
         else:
-            self.layout.append((number, start, None))
-            self.rows.append(value)
-            self.objects = True
+            assert isinstance(self.layout, list)
+            self.values.append(value)
+            self.layout.append((number, start, None if size is None else start + size))
+            self.rows += [value] if size is None else value
         if start < _SAMPLE:
             self.keys |= keys
         if line is not None:
-            self.lines += [line] * (len(self.rows) - start)
+            self.lines.extend(repeat(line, 1 if size is None else size))
 
 
 @dataclass
@@ -319,7 +331,7 @@ class _Grouped:
 
     def reads_ahead(self) -> bool:
         """Whether some of it is so long that it is read in runs."""
-        return self.long_text() or any(group.ahead for group in self.groups)
+        return self.long_text() or any(group.ahead is not None for group in self.groups)
 
     def long_text(self) -> bool:
         """Whether some of its free text is."""
@@ -342,23 +354,71 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
         if document.lines:
             found.texts.append((None, [{"line": line, "text": text} for line, text in document.lines]))
         ahead = _ahead(document)
-        around = ahead is None and (bool(document.lines) or LINES in document.syntaxes)
         if ahead is not None:
-            found.groups.append(_Group(ahead=ahead, layout=_EachRow(number, len(document.parts))))
-            number += len(document.parts)
-        line, at = 1, 0
-        for part in document.parts if ahead is None else ():
-            if part.syntax == LINES:
-                found.texts.append((number, part.free_text or part.value))
-            else:
-                if around:
-                    line += document.text.count("\n", at, part.span[0])
-                    at = part.span[0]
-                keys, group = _group(found.groups, part.value)
-                group.add(number, part.value, keys, line if around else None)
-            number += 1
+            found.groups.append(_Group(ahead=ahead, layout=_Places(number, range(len(document.parts)))))
+        elif isinstance(document.parts, ManyParts):
+            _group_ahead(found, document.parts, number, bool(document.lines))
+        else:
+            _group_values(found, document, number)
+        number += len(document.parts)
         result.append(found)
     return result
+
+
+def _group_values(found: _Grouped, document: Document, number: int) -> None:
+    """Takes in the parts of a document, of which the first is number `number`."""
+    values = [None if part.syntax == LINES else part.value for part in document.parts]
+    total = sum(part.syntax != LINES for part in document.parts)
+    each = _are_rows(sum(map(is_bare, values)), total)
+    around = bool(document.lines) or total < len(values)
+    line, at = 1, 0
+    for i, part, value in zip(count(number), document.parts, values, strict=False):
+        if part.syntax == LINES:
+            found.texts.append((i, part.free_text or part.value))
+            continue
+        if around:
+            line += document.text.count("\n", at, part.span[0])
+            at = part.span[0]
+        size = len(value) if isinstance(value, list) and not (each and is_bare(value)) else None
+        keys, group = _group(found.groups, value)
+        group.add(i, value, keys, size, line if around else None)
+
+
+def _group_ahead(found: _Grouped, parts: ManyParts, start: int, around: bool) -> None:
+    """The same of a long text. Values are read only where they say where they belong."""
+    kinds = [(kind, count) for kind, count in parts.kinds() if kind.syntax != LINES]
+    total = sum(count for _, count in kinds)
+    each = _are_rows(sum(count for kind, count in kinds if kind.bare), total)
+    around = around or total < len(parts)
+    lines = parts.line_numbers() if around else repeat(None)
+    objects: _Group | None = None
+
+    def group_of(value: Any) -> tuple[set[Any], _Group]:
+        rows = Rows(parts)
+        return _group(found.groups, value, lambda: _Group(ahead=rows, layout=_Places(start, rows.numbers, rows.spread)))
+
+    for i, line in zip(range(len(parts)), lines, strict=False):
+        kind = parts.kind(i)
+        if kind.syntax == LINES:
+            part = parts[i]
+            found.texts.append((start + i, part.free_text or part.value))
+        elif each and kind.bare:
+            keys, group = group_of([])
+            group.add(i, None, keys, None, line)
+        elif kind.listed:
+            value = parts.values((i,))[0]
+            keys, group = group_of(value)
+            group.add(i, None, keys, len(value), line)
+        elif objects is None or len(objects) < _SAMPLE:
+            keys, objects = group_of(parts.values((i,))[0])
+            objects.add(i, None, keys, None, line)
+        else:
+            objects.add(i, None, set(), None, line)
+
+
+def _are_rows(bare: int, parts: int) -> bool:
+    """Whether lists without objects are rows, as objects are, for most of several parts are such."""
+    return 2 * bare > parts > 1
 
 
 def _ahead(document: Document) -> Ahead | Lines | Delimited | None:
@@ -386,7 +446,9 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
     return roots
 
 
-def _group(groups: list[_Group], value: Any) -> tuple[set[Any], _Group]:
+def _group(
+    groups: list[_Group], value: Any, make: Callable[[], _Group] = lambda: _Group()
+) -> tuple[set[Any], _Group]:
     """The keys of a part's records, and the group that it belongs to, which is made where there is none."""
     listed = isinstance(value, list)
     if not listed and (found := next((group for group in groups if group.objects), None)) is not None:
@@ -397,8 +459,9 @@ def _group(groups: list[_Group], value: Any) -> tuple[set[Any], _Group]:
     if found is None and len(groups) == _GROUPS:
         found = groups[-1]
     if found is None:
-        found = _Group()
+        found = make()
         groups.append(found)
+    found.objects |= not listed
     return keys, found
 
 

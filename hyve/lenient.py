@@ -17,6 +17,7 @@ import json
 import re
 from typing import Any
 
+from hyve import strictjson
 from hyve.strictjson import MAX_DEPTH, Decoder, Pairs
 
 _GAP = re.compile(r"(?:\s|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
@@ -53,8 +54,22 @@ _AFTER = {
 }
 
 
+_BARE_KEYS = re.compile(r'("[^"\\]*+")|([{,]\s*+)([A-Za-z_]\w*+)(?=\s*+:)|[^"{,]++')
+
+
+def as_json(source: str) -> str | None:
+    """What may be JSON of the same value: keys without quotes get some. Whatever else is no JSON is none afterwards."""
+    if "\\" in source:
+        return None
+    return _BARE_KEYS.sub(lambda found: f'{found[2]}"{found[3]}"' if found[3] else found[0], source)
+
+
 def read_lenient(source: str, quotes_inside: bool = False) -> tuple[Any, tuple[str, ...]] | None:
     """(value, flags) of `source`, from its first bracket to the end; None where it is no near-JSON."""
+    plain = None if quotes_inside else as_json(source)
+    read = None if plain is None else strictjson.read(plain)
+    if read is not None and isinstance(read[0], dict | list | Pairs):
+        return read[0], tuple(sorted(read[1]))
     try:
         return _Reader(source, quotes_inside).read()
     except (ValueError, OverflowError):

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import json_repair
 
 from hyve import strictjson
+from hyve.again import INSIDE, LENIENT, LITERAL, Way
 from hyve.elisions import without_ellipses
 from hyve.flawed import Flawed, Unread, read_flawed
 from hyve.lenient import read_lenient
@@ -32,7 +33,7 @@ _REPAIR_CHARS = 256 * 1024
 
 class Reading(NamedTuple):
     """A value that was read, and where it ends. `tail` is the text of the token that was cut, if one was; `unread` are
-    the places in it that stay text."""
+    the places in it that stay text; `way` is how it is read again from its text."""
 
     value: Any
     end: int
@@ -40,6 +41,7 @@ class Reading(NamedTuple):
     flags: tuple[str, ...]
     tail: str = ""
     unread: tuple[Unread, ...] = ()
+    way: Way | None = None
 
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*+[A-Za-z]|\][^\x07\x1b]*+(?:\x07|\x1b\\))")
@@ -260,7 +262,7 @@ def _python(source: str, end: int) -> Reading | None:
     found = read_literal(source)
     if found is None or not isinstance(found[0], dict | list | Pairs) or too_deep(found[0], source):
         return None
-    return Reading(found[0], end, "python", ("python_literal", *found[1]))
+    return Reading(found[0], end, "python", ("python_literal", *found[1]), way=LITERAL)
 
 
 def read_root(text: str, start: int, limit: int) -> Attempt:
@@ -292,7 +294,8 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
     for inside in (False, True):
         if found := read_lenient(source, quotes_inside=inside):
             value, flags = found
-            return (Reading(value, end, "json", ("repaired", *flags)) if value else None), 0
+            way = INSIDE if inside else LENIENT
+            return (Reading(value, end, "json", ("repaired", *flags), way=way) if value else None), 0
         if not inside and (plain := without_ellipses(source)) is not None:
             elided = _elided(plain, end)
             if elided is not None:
@@ -325,7 +328,7 @@ def _elided(source: str, end: int) -> Reading | None:
     if found := strictjson.read(source):
         return Reading(found[0], end, "json", ("elided", *sorted(found[1]))) if found[0] else None
     if reading := _python(source, end):
-        return reading._replace(flags=(*reading.flags, "elided"))
+        return reading._replace(flags=(*reading.flags, "elided"), way=None)
     near = read_lenient(source)
     return Reading(near[0], end, "json", ("repaired", "elided", *near[1])) if near and near[0] else None
 

@@ -79,7 +79,7 @@ class Source:
     name: str
     text: str
     prose: str
-    syntaxes: tuple[str, ...]
+    syntaxes: Sequence[str]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice, repeat
 from operator import add
@@ -25,15 +25,19 @@ from hyve.kept import MAX_DEPTH, kept
 from hyve.longlists import CLOSER, Keys, first_record, long_lists, next_comma
 
 __all__ = [
+    "CONTAINERS",
     "MAX_DEPTH",
     "STRING",
     "Ahead",
     "Decoder",
     "Lines",
     "Pairs",
+    "at_once",
     "flags",
     "lists_records",
     "long_lines",
+    "offsets",
+    "pieces_of_lines",
     "read",
     "read_ahead",
     "read_lines",
@@ -43,7 +47,7 @@ __all__ = [
 _PIECE = 1 << 16
 """Characters read at a time: what orjson makes of so many fits a processor's cache."""
 
-LONG, RUN, _CONTAINERS = 1 << 19, 1 << 18, 1 << 12
+LONG, RUN, CONTAINERS = 1 << 19, 1 << 18, 1 << 12
 """Characters of a text whose list is not kept as objects, and of the runs in which it comes: short ones, as objects of
 a few megabytes take a third less time than those of fifty. Runs end earlier where they have so many containers."""
 
@@ -97,6 +101,7 @@ class Ahead:
     flags: frozenset[str]
     rest: str
     path: Keys
+    lines = False
 
     @property
     def listed(self) -> bool:
@@ -134,6 +139,11 @@ class Ahead:
     def values(self) -> list[Any]:
         """The one value of the text."""
         return [self.value()]
+
+    def rows(self) -> list[Any]:
+        """The items of a list; any other value is one row."""
+        value = self.value()
+        return value if self.listed else [value]
 
     def first(self) -> Any:
         """The first record."""
@@ -269,7 +279,7 @@ def read_lines(text: str) -> list[tuple[Any, int, int, tuple[str, ...]]] | None:
     `start` and `end` are offsets in `text`, blanks left out. None as soon as one line is something else.
     """
     found: list[tuple[Any, int, int, tuple[str, ...]]] = []
-    for records, *_ in _pieces_of_lines(text):
+    for records, *_ in pieces_of_lines(text):
         if records is None:
             return None
         found += records
@@ -280,8 +290,8 @@ def long_lines(text: str) -> Lines | None:
     """The same of a text of LONG characters or more whose lines are all objects, which are not held; else None."""
     if len(text) < LONG:
         return None
-    lines = Lines(text)
-    for records, start, end, plain in _pieces_of_lines(text):
+    lines = Lines(text, starts=offsets(text), ends=offsets(text))
+    for records, start, end, plain in pieces_of_lines(text):
         if records is None or not all(isinstance(record[0], dict | Pairs) for record in records):
             return None
         lines.cuts.append((start, end, plain))
@@ -293,7 +303,7 @@ def long_lines(text: str) -> Lines | None:
     return lines
 
 
-def _pieces_of_lines(
+def pieces_of_lines(
     text: str,
 ) -> Iterator[tuple[list[tuple[Any, int, int, tuple[str, ...]]] | None, int, int, bool]]:
     """What `_read_lines` says of each piece of a text, and where the piece is; at once None if it can't be lines."""
@@ -309,6 +319,11 @@ def _pieces_of_lines(
         at = end
 
 
+def offsets(text: str) -> array[int]:
+    """An empty array for offsets in a text."""
+    return array("I" if len(text) >> 32 == 0 else "Q")
+
+
 @dataclass(frozen=True)
 class Lines:
     """A text of very many lines, of which each is one JSON object; `cuts` are as in `Ahead`.
@@ -317,12 +332,13 @@ class Lines:
     """
 
     text: str
+    starts: array[int]
+    ends: array[int]
     cuts: list[tuple[int, int, bool]] = field(default_factory=list)
-    starts: array[int] = field(default_factory=lambda: array("q"))
-    ends: array[int] = field(default_factory=lambda: array("q"))
     met: dict[int, tuple[str, ...]] = field(default_factory=dict)
     path: Keys = ()
     listed = False
+    lines = True
 
     def value(self, start: int, end: int) -> Any:
         """The value of one line."""
@@ -333,6 +349,8 @@ class Lines:
     def values(self) -> list[Any]:
         """The values of all lines."""
         return self._read(self.cuts)
+
+    rows = values
 
     def first(self) -> Any:
         """The first value."""
@@ -372,7 +390,7 @@ def _together(text: str, cuts: Iterable[tuple[int, int, bool]]) -> Iterator[list
     containers = 0
     for cut in cuts:
         more = text.count("{", *cut[:2]) + text.count("[", *cut[:2])
-        if run and (cut[1] - run[0][0] > RUN or containers + more > _CONTAINERS):
+        if run and (cut[1] - run[0][0] > RUN or containers + more > CONTAINERS):
             yield run
             run, containers = [], 0
         run.append(cut)
@@ -414,8 +432,15 @@ def _read_lines(text: str, at: int) -> tuple[list[tuple[Any, int, int, tuple[str
     return found, False
 
 
-def _lines_at_once(lines: list[str]) -> list[Any] | None:
-    """The values of lines that hold no _MARK, each one object or array that orjson reads exactly; else None.
+def at_once(documents: Sequence[str]) -> list[Any] | None:
+    """The values of some JSON documents, read as one; None where one of them is none, or where that doesn't say."""
+    if not documents or any(_MARK in one or ("\\" in one and "\\u007" in one) for one in documents):
+        return None
+    return _lines_at_once(documents, None)
+
+
+def _lines_at_once(lines: Sequence[str], kinds: Collection[type] | None = (dict, list)) -> list[Any] | None:
+    """The values of lines that hold no _MARK, each one value of these `kinds` that orjson reads exactly; else None.
 
     They are read as one list, with _MARK between. Where that comes out at every other place, no line was but a part of
     a value, or two.
@@ -426,6 +451,8 @@ def _lines_at_once(lines: list[str]) -> list[Any] | None:
         values = orjson.loads(data)
     except ValueError:  # not UTF-8, or no JSON for orjson
         return None
-    if values[1::2] != [_MARK] * (len(lines) - 1) or not set(map(type, values[::2])) <= {dict, list}:
+    if values[1::2] != [_MARK] * (len(lines) - 1):
+        return None
+    if kinds is not None and not set(map(type, values[::2])).issubset(kinds):
         return None
     return values[::2] if kept(data, values, 0) else None

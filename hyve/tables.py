@@ -65,6 +65,7 @@ class Delimited:
     names: list[str]
     path: tuple[()] = ()
     listed = True
+    lines = False
 
     def first(self) -> dict[str, Any]:
         """The first row."""
@@ -73,6 +74,8 @@ class Delimited:
     def value(self) -> list[dict[str, Any]]:
         """All rows."""
         return list(self._rows())
+
+    rows = value
 
     def values(self) -> list[Any]:
         """The one value of the text."""

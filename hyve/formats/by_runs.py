@@ -72,7 +72,7 @@ class Inseparable(Exception):
 
 def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool = False) -> Iterator[Found]:
     """What is found in each of the runs of a list: (the document around the run, the run); `path` leads to the list.
-    Or in runs of `lines`, each a value of its own. Raises Inseparable.
+    Or in runs of `lines`: (values of their own, rows of these). Raises Inseparable.
     """
     finder = Finder()
     taken: tuple[Recogniser, ...] | None = None
@@ -81,7 +81,7 @@ def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool = F
         for value, run in runs:
             finder.knew.clear()
             if one_by_one:
-                finder.take_all(run, inside=not lines)
+                finder.take_all(value if lines else run, inside=not lines)
             elif not path:
                 one_by_one = not finder.take_list(run) and taken is None
                 if one_by_one:

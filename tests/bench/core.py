@@ -74,6 +74,13 @@ _GROWING = {
     "exposition text": payloads.exposition,
     "log lines": payloads.log,
     "short lines": payloads.short_lines,
+    "python": payloads.python,
+    "bare keys": payloads.near,
+    "commas": payloads.commas,
+    "two a line": payloads.pairs,
+    "behind heads": payloads.behind_heads,
+    "numbers": payloads.numbers,
+    "rows": payloads.rows,
 }
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from typing import Any
 
+_BARE_KEY = re.compile(r'"(\w+)":')
 _SERVICES = ("checkout", "cart", "payments", "search", "auth", "catalog", "shipping", "email")
 
 
@@ -70,8 +72,41 @@ def matrix(size: int) -> str:
 
 
 def python(size: int) -> str:
-    """Reprs of the records of `flat`, one a line."""
+    """The records of `logs` as Python prints them, one a line."""
     return "\n".join(repr(json.loads(record)) for record in _sized(_record, size)) + "\n"
+
+
+def near(size: int) -> str:
+    """The records of `logs` with bare keys, one a line."""
+    return "\n".join(_BARE_KEY.sub(r"\1:", record) for record in _sized(_record, size)) + "\n"
+
+
+def commas(size: int) -> str:
+    """The records of `logs`, one a line, each with the comma that was behind it in a list."""
+    return ",\n".join(_sized(_record, size)) + ",\n"
+
+
+def pairs(size: int) -> str:
+    """The records of `logs`, two a line."""
+    records = _sized(_record, size)
+    return "".join(f"{first} {next(records, '{}')}\n" for first in records)
+
+
+def behind_heads(size: int) -> str:
+    """The records of `logs`, each behind the head of a log line."""
+    source = random.Random(18)
+    heads = (f"{_time(number)} INFO [{source.choice(_SERVICES)}] got " for number in count())
+    return "".join(f"{head}{record}\n" for head, record in zip(heads, _sized(_record, size), strict=False))
+
+
+def numbers(size: int) -> str:
+    """A number a line."""
+    return "\n".join(_sized(lambda source, number: str(source.randrange(10**6)), size)) + "\n"
+
+
+def rows(size: int) -> str:
+    """A list of three values a line."""
+    return "\n".join(_sized(lambda source, number: [number, source.random(), source.choice(_SERVICES)], size)) + "\n"
 
 
 def log(size: int) -> str:
