@@ -86,9 +86,12 @@ def gather(documents: list[Document]) -> tuple[list[Root], list[Root], tuple[str
     """
     grouped = _grouped(documents)
     documents.clear()
+    long = any(document.reads_ahead() for document in grouped)
+    if long:
+        trim()
     relations, flags = _by_columns(grouped) or _relations(grouped)
     roots = _shred(grouped, {root.name.lower() for root in relations})
-    if any(document.long_text() for document in grouped):
+    if long:
         pa.default_memory_pool().release_unused()
         trim()  # what the objects of the runs took, before the database takes as much
     return relations, roots, flags

@@ -243,7 +243,7 @@ class ManyParts(_Parts):
             yield line
 
 
-_MOST = 1 << 12
+_MOST = 1 << 10
 """Values of a run at most."""
 
 

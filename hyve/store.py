@@ -39,6 +39,7 @@ from hyve.errors import InputError, SqlError
 from hyve.functions import arm
 from hyve.gather import LINES, Root, gather
 from hyve.guard import Checked, short
+from hyve.limits import trim
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, PAIRS, TYPED, TableData
@@ -47,7 +48,7 @@ from hyve.templates import HIDDEN, MASK, masked_texts, template_of
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
 
-_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 4 << 20, 122_880, 2_048
+_COMPRESSED, _SOME, _ROW_GROUP, _VECTOR = 12 << 20, 8 << 20, 122_880, 2_048
 """Bytes of tables that are worth the time it takes to compress them, in large stores and in small ones, and the rows
 that DuckDB compresses and reads together. A store of fewer bytes than the first waits as Arrow."""
 
@@ -358,7 +359,9 @@ class Datastore:
         del source
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             self._make_room(database, width * part.num_rows, self._most)
-            loaded = database.from_arrow(part.cast(schema))
+            batches = part.cast(schema).to_batches()[::-1]
+            del part
+            loaded = database.from_arrow(pa.RecordBatchReader.from_batches(schema, _taken(batches)))
             if selected != "*":
                 loaded = loaded.project(selected)
             if table in self._made:
@@ -366,7 +369,7 @@ class Datastore:
             else:
                 loaded.create(table)
                 self._made.append(table)
-            del part, loaded
+            del loaded
             if self._own:
                 pa.default_memory_pool().release_unused()
             self._make_room(database, 0, self._most)
@@ -398,6 +401,13 @@ class Datastore:
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]
         return [parts[number] for number in sorted(parts)]
+
+
+def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches, the last one first, each of which is freed once it was read."""
+    while batches:
+        yield batches.pop()
+        trim()
 
 
 def _size(columns: Iterable[Any]) -> int:
