@@ -3,6 +3,8 @@
 Rules:
 - A column without a value, one whose rows all say the same, and one that another column says as well are computed, not
   stored. What is computed depends on a stored column unless it is NULL: a row that an outer join adds has NULLs.
+- What lines of a short text say (their template and its variables) is computed as well: to store it would take several
+  times the text, and to compute it for a statement takes some ten milliseconds for a megabyte.
 - Texts that come as codes are loaded as an ENUM of as many bytes, and become text column by column: as text each takes
   16 bytes a row. What a statement sees is VARCHAR.
 """
@@ -18,6 +20,7 @@ import pyarrow as pa
 
 from hyve.ducktypes import type_name
 from hyve.naming import literal, quote
+from hyve.templates import MASK, template_of
 
 _ROWS = 1 << 13
 """Rows of a table for which it is worth the time."""
@@ -27,6 +30,19 @@ _SPARED = 8
 
 _LONGEST, _MOST = 1_000, 1 << 20
 """Characters of a text that is written into a table's definition, and of all of them."""
+
+
+_COMPUTED = 2 << 20
+"""Bytes of texts of which templates and variables are computed for each statement that reads them."""
+
+LINE = ("_id", "_row_id", "line", "text")
+"""The first columns of a table of text; what its text says follows them."""
+
+SAID = {
+    "template": ("VARCHAR", template_of("text")),
+    "variables": ("VARCHAR[]", f"regexp_extract_all(text, '{MASK}')"),
+}
+"""What a line's text says beside it: type and SQL."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,17 @@ def declared(table: pa.Table, room: int) -> Declared | None:
                 kind = f"ENUM ({', '.join(map(literal, texts))})"
         definitions.append(f"{quote(name)} {kind}")
     return Declared(", ".join(definitions), loaded, [name for name in loaded if name in as_codes])
+
+
+def declared_lines(table: pa.Table) -> Declared | None:
+    """The same of a table of lines, whose `text` tells more; None where that is to be stored."""
+    if table.column("text").nbytes > _COMPUTED or not SAID.keys().isdisjoint(table.column_names):
+        return None
+    loaded = sorted(table.column_names, key=lambda name: name not in LINE)
+    definitions = [f"{quote(name)} {type_name(table.schema.field(name).type)}" for name in loaded]
+    place = sum(name in LINE for name in loaded)
+    definitions[place:place] = [f"{name} {kind} AS ({found})" for name, (kind, found) in SAID.items()]
+    return Declared(", ".join(definitions), loaded, [])
 
 
 def _place(column: pa.ChunkedArray[Any]) -> Any:

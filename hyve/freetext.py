@@ -17,8 +17,8 @@ from hyve import strictjson
 
 _LINES = 1 << 16
 """Characters of text that are cut into lines at once."""
-_MOST = 1 << 10
-"""Lines of a run at most: objects of short ones take many times their text."""
+_CHARACTERS, _MOST = 1 << 16, 1 << 10
+"""Characters and lines of a run at most: the objects of what they say take many times their text."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FreeText:
         for number, text, _ in outside(self.text, self.spans):
             rows.append({"line": number, "text": text})
             size += len(text)
-            if size >= strictjson.RUN or len(rows) >= _MOST:
+            if size >= min(strictjson.RUN, _CHARACTERS) or len(rows) >= _MOST:
                 yield rows
                 rows, size = [], 0
         if rows:

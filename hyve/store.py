@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from hyve import sql
 from hyve.catalog import Catalog, Column, Table, shapes
-from hyve.declared import declared
+from hyve.declared import LINE, SAID, declared, declared_lines
 from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
@@ -43,7 +43,7 @@ from hyve.limits import trim
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, PAIRS, TYPED, TableData
-from hyve.templates import HIDDEN, MASK, masked_texts, template_of
+from hyve.templates import HIDDEN, masked_texts
 
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
@@ -54,9 +54,6 @@ that DuckDB compresses and reads together. A store of fewer bytes than the first
 
 _LARGE = 1 << 20
 """Bytes of tables that one thread loads: DuckDB's allocator keeps for each thread what it once needed to compress."""
-
-_LINE = ("_id", "_row_id", "line", "text")
-"""The first columns of a table of text; what its text says follows them."""
 
 _PLAIN = frozenset({"VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"})
 _STAR = re.compile(r"\*(?!\s*\))")
@@ -323,17 +320,15 @@ class Datastore:
 
     def _read_text(self, arrays: Arrays, columns: list[Column]) -> str:
         """Puts what lines say behind their text; gives what is selected of the arrays that are loaded."""
-        columns.sort(key=lambda column: column.name not in _LINE)
-        first = [column.name for column in columns if column.name in _LINE]
-        made = (("template", "VARCHAR"), ("variables", "VARCHAR[]"))
-        columns[len(first) : len(first)] = [Column(name, kind, "text", True) for name, kind in made]
+        columns.sort(key=lambda column: column.name not in LINE)
+        first = [column.name for column in columns if column.name in LINE]
+        columns[len(first) : len(first)] = [Column(name, kind, "text", True) for name, (kind, _) in SAID.items()]
+        made = {name: f"{found} AS {name}" for name, (_, found) in SAID.items()}
+        known = first
         if self._database is None:
             arrays["template"] = masked_texts(arrays["text"], HIDDEN)
-            shown, known = "template", [*first, "template"]
-        else:
-            shown, known = f"{template_of('text')} AS template", first
-        found = f"regexp_extract_all(text, '{MASK}') AS variables"
-        return f"{', '.join(first)}, {shown}, {found}, * EXCLUDE ({', '.join(known)})"
+            made["template"], known = "template", [*first, "template"]
+        return f"{', '.join([*first, *made.values()])}, * EXCLUDE ({', '.join(known)})"
 
     def _fill(self, database: duckdb.DuckDBPyConnection, name: str, arrays: Arrays, selected: str) -> None:
         """Creates a table of `arrays`, which it empties; a large one slice by slice, of which each is freed, and
@@ -341,9 +336,9 @@ class Datastore:
         source = pa.table(arrays)
         arrays.clear()
         table, texts = f"main.{quote(name)}", list[str]()
-        spared = declared(source, self._text) if selected == "*" else None
+        spared = declared(source, self._text) if selected == "*" else declared_lines(source)
         if spared is not None:
-            source, texts = source.select(spared.loaded), spared.texts
+            source, texts, selected = source.select(spared.loaded), spared.texts, "*"
             database.execute(f"CREATE TABLE {table} ({spared.definitions})")
             self._made.append(table)
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
