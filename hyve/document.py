@@ -31,7 +31,7 @@ from hyve.escaped import ESCAPED, ESCAPED_START, embedded, read_escaped
 from hyve.flawed import Unread
 from hyve.freetext import FreeText, outside
 from hyve.lenient import read_lenient
-from hyve.parts import LineParts, ManyParts, Part, Spans, Syntax, kinds_of, parts_of, spans_of, starts_of, syntaxes
+from hyve.parts import Kind, LineParts, ManyParts, Part, Spans, Syntax, kinds_of, parts_of, spans_of, starts_of, syntaxes
 from hyve.rawdecode import raw_decode
 from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, cut_large, read_root, recover
 from hyve.strictjson import Decoder, Pairs, too_deep
@@ -137,8 +137,9 @@ _SCALAR_LINE = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _FILLED_LINE = re.compile(r"^[^\S\n]*+[^\s]", re.MULTILINE)
-_LEAST_SCALARS, _OTHERS = 3, 10
-"""Scalars on lines are values where there are so many, and so many for each other line."""
+_LEAST_SCALARS, _OTHERS, _TOGETHER = 3, 10, 1 << 10
+"""Scalars on lines are values where there are so many, and so many for each other line; how many are read at once."""
+_SCALAR = Kind("json", (), STRICT, False, False)
 
 
 def _scalars(text: str) -> list[Part] | ManyParts | None:
@@ -150,10 +151,15 @@ def _scalars(text: str) -> list[Part] | ManyParts | None:
     if count < _LEAST_SCALARS or (sum(1 for _ in _FILLED_LINE.finditer(text)) - count) * _OTHERS > count:
         return None
     found = parts_of(text)
-    for match in _SCALAR_LINE.finditer(text):
-        read = strictjson.read(match[1])
-        if read is not None:
-            found.append(Part(read[0], match.span(1), "json", tuple(sorted(read[1])), way=STRICT))
+    matches = _SCALAR_LINE.finditer(text)
+    while spans := [match.span(1) for match in islice(matches, _TOGETHER)]:
+        if isinstance(found, ManyParts) and strictjson.at_once([text[start:end] for start, end in spans]) is not None:
+            found.extend(_SCALAR, spans)
+            continue
+        for start, end in spans:
+            read = strictjson.read(text[start:end])
+            assert read is not None  # the pattern is JSON's grammar
+            found.append(Part(read[0], (start, end), "json", tuple(sorted(read[1])), way=STRICT))
     return found
 
 

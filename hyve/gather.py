@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, repeat
@@ -246,6 +246,12 @@ class _Group:
         keys = formats.series_keys(value)
         return None if keys is None else ("metric_points", partial(metric_table, keys=keys, coded=bool(self.ahead)))
 
+    def extend(self, numbers: range, lines: Iterable[int | None]) -> None:
+        """Takes in parts of a long text, each one row, and the lines on which they stand."""
+        assert isinstance(self.ahead, Rows)
+        self.ahead.extend(numbers)
+        self.lines.extend(line for line, _ in zip(lines, numbers, strict=False) if line is not None)
+
     def settled(self) -> TableData:
         """The table of the group, which is shredded now."""
         for _ in self.shredded():
@@ -393,19 +399,20 @@ def _group_ahead(found: _Grouped, parts: ManyParts, start: int, around: bool) ->
     total = sum(count for _, count in kinds)
     each = _are_rows(sum(count for kind, count in kinds if kind.bare), total)
     around = around or total < len(parts)
-    lines = parts.line_numbers() if around else repeat(None)
+    lines: Iterator[int | None] = parts.line_numbers() if around else repeat(None)
     objects: _Group | None = None
+    alike = not any(kind.listed for kind, _ in kinds)
 
     def group_of(value: Any) -> tuple[set[Any], _Group]:
         rows = Rows(parts)
         return _group(found.groups, value, lambda: _Group(ahead=rows, layout=_Places(start, rows.numbers, rows.spread)))
 
-    for i, line in zip(range(len(parts)), lines, strict=False):
-        kind = parts.kind(i)
-        if kind.syntax == LINES:
-            part = parts[i]
-            found.texts.append((start + i, part.free_text or part.value))
-        elif each and kind.bare:
+    for i in range(total):
+        if alike and objects is not None and len(objects) >= _SAMPLE:
+            objects.extend(range(i, total), lines if around else ())
+            break
+        line, kind = next(lines), parts.kind(i)
+        if each and kind.bare:
             keys, group = group_of([])
             group.add(i, None, keys, None, line)
         elif kind.listed:
@@ -417,6 +424,8 @@ def _group_ahead(found: _Grouped, parts: ManyParts, start: int, around: bool) ->
             objects.add(i, None, keys, None, line)
         else:
             objects.add(i, None, set(), None, line)
+    if total < len(parts):  # the last one is the lines
+        found.texts.append((start + total, parts[-1].free_text or parts[-1].value))
 
 
 def _are_rows(bare: int, parts: int) -> bool:

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
+from operator import sub
 from typing import Any, Literal, NamedTuple, get_args, overload
 
 from hyve import again, strictjson
@@ -176,14 +177,26 @@ class ManyParts(_Parts):
                 self._held[len(self)] = held
         if part.partial_tail or part.unread:
             self._more[len(self)] = part.partial_tail, part.unread
+        self.starts.append(part.span[0])
+        self.ends.append(part.span[1])
+        self._kinds.append(self._number(kind))
+
+    def extend(self, kind: Kind, spans: Sequence[tuple[int, int]]) -> None:
+        """Takes in some parts of one kind, behind all others, whose values are not held."""
+        starts, ends = zip(*spans, strict=True)
+        self.starts.extend(starts)
+        self.ends.extend(ends)
+        number = self._number(kind)
+        self._kinds.extend(repeat(number, len(spans)))
+
+    def _number(self, kind: Kind) -> int:
+        """The number of a kind, for which there is room then."""
         number = self._distinct.setdefault(kind, len(self._distinct))
         if number == len(self._by_number):
             self._by_number.append(kind)
             if number >> 8 * self._kinds.itemsize:
                 self._kinds = array("L", self._kinds)
-        self.starts.append(part.span[0])
-        self.ends.append(part.span[1])
-        self._kinds.append(number)
+        return number
 
     def part(self, number: int) -> Part:
         """One part."""
@@ -205,32 +218,33 @@ class ManyParts(_Parts):
         """Whether all that stands in the spans was read."""
         return not any(unread for _, unread in self._more.values())
 
-    def values(self, numbers: Iterable[int]) -> list[Any]:
+    def values(self, numbers: Sequence[int]) -> list[Any]:
         """The values of some parts."""
-        read: list[Any] = []
-        documents: list[tuple[Way, str]] = []
-        for number in numbers:
-            way = self.kind(number).way
-            if way is not None:  # a comma behind it may belong to it
-                documents.append((way, self.text[self.starts[number] : self.ends[number]].rstrip(", \t")))
-            else:
-                read += [*again.values(documents), self._held[number]]
-                documents = []
-        return read + again.values(documents) if documents else read
+        places = [(self._by_number[self._kinds[i]].way, self.starts[i], self.ends[i], i) for i in numbers]
+        # A comma behind a document may belong to its part.
+        documents = [(way, self.text[start:end].rstrip(", \t")) for way, start, end, _ in places if way is not None]
+        read = again.values(documents)
+        if len(read) == len(places):
+            return read
+        others = iter(read)
+        return [self._held[i] if way is None else next(others) for way, _, _, i in places]
 
-    def runs(self, numbers: Iterable[int]) -> Iterator[list[Any]]:
+    def runs(self, numbers: Sequence[int]) -> Iterator[list[Any]]:
         """The values of some parts in runs of so many characters or containers."""
+        step = max(1, min(_STEP, strictjson.RUN >> 12))  # containers are counted of several together
         run: list[int] = []
         size = containers = 0
-        for number in numbers:
-            span = self.starts[number], self.ends[number]
+        for first in range(0, len(numbers), step):
+            some = numbers[first : first + step]
+            span = self.starts[some[0]], self.ends[some[-1]]
+            length = sum(map(sub, map(self.ends.__getitem__, some), map(self.starts.__getitem__, some)))
             more = self.text.count("{", *span) + self.text.count("[", *span)
-            size += span[1] - span[0]
+            size += length
             containers += more
-            if run and (size > strictjson.RUN or containers > strictjson.CONTAINERS or len(run) == _MOST):
+            if run and (size > strictjson.RUN or containers > strictjson.CONTAINERS or len(run) + step > _MOST):
                 yield self.values(run)
-                run, size, containers = [], span[1] - span[0], more
-            run.append(number)
+                run, size, containers = [], length, more
+            run += some
         if run:
             yield self.values(run)
 
@@ -243,8 +257,8 @@ class ManyParts(_Parts):
             yield line
 
 
-_MOST = 1 << 10
-"""Values of a run at most."""
+_STEP, _MOST = 1 << 5, 1 << 10
+"""Values that are added to a run together, and values of a run at most."""
 
 
 class Rows:
@@ -269,6 +283,11 @@ class Rows:
             self.spread[number] = size
         self.numbers.append(number)
         self.count += 1 if size is None else size
+
+    def extend(self, numbers: range) -> None:
+        """Takes in more parts, of which each is one row."""
+        self.numbers.extend(numbers)
+        self.count += len(numbers)
 
     def first(self) -> Any:
         """The first row, or None."""
