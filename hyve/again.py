@@ -22,8 +22,8 @@ _FEW = 32
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """`read` gives the value of a document's text, or None, alone in a tuple or first in one; `plain` strict JSON of the
-    same value, or None where that takes a closer look."""
+    """`read` gives the value of a document's text, or None, first in a tuple; `plain` strict JSON of the same value, or
+    None where that takes a closer look."""
 
     read: Callable[[str], tuple[Any, ...] | None]
     plain: Callable[[str], str | None] = lambda source: None

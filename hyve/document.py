@@ -31,7 +31,19 @@ from hyve.escaped import ESCAPED, ESCAPED_START, embedded, read_escaped
 from hyve.flawed import Unread
 from hyve.freetext import FreeText, outside
 from hyve.lenient import read_lenient
-from hyve.parts import Kind, LineParts, ManyParts, Part, Spans, Syntax, kinds_of, parts_of, spans_of, starts_of, syntaxes
+from hyve.parts import (
+    Kind,
+    LineParts,
+    ManyParts,
+    Part,
+    Spans,
+    Syntax,
+    kinds_of,
+    parts_of,
+    spans_of,
+    starts_of,
+    syntaxes,
+)
 from hyve.rawdecode import raw_decode
 from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, cut_large, read_root, recover
 from hyve.strictjson import Decoder, Pairs, too_deep
@@ -451,7 +463,6 @@ def _with_tables(text: str, parts: list[Part] | ManyParts) -> list[Part] | ManyP
 def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
     """Whether `part` begins before the end of the one at `place` of `outer`, the last that begins before it."""
     return place >= 0 and outer[place].span[1] > part.span[0]
-
 
 
 def _part(start: int, reading: Reading) -> Part:

@@ -310,8 +310,8 @@ class _Group:
         return 2 * common >= len(self.keys | keys) or 1 < common == min(len(self.keys), len(keys))
 
     def add(self, number: int, value: Any, keys: set[Any], size: int | None, line: int | None) -> None:
-        """Takes in part `number`, as a list of so many rows or as one (None). It stands on `line` where free text stands
-        around the parts. Of one that is read ahead the value isn't looked at."""
+        """Takes in part `number`, as a list of so many rows or as one (None). It stands on `line` where free text
+        stands around the parts. Of one that is read ahead the value isn't looked at."""
         start = len(self)
         if isinstance(self.ahead, Rows):
             self.ahead.add(number, size)
@@ -458,9 +458,7 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
     return roots
 
 
-def _group(
-    groups: list[_Group], value: Any, make: Callable[[], _Group] = lambda: _Group()
-) -> tuple[set[Any], _Group]:
+def _group(groups: list[_Group], value: Any, make: Callable[[], _Group] = lambda: _Group()) -> tuple[set[Any], _Group]:
     """The keys of a part's records, and the group that it belongs to, which is made where there is none."""
     listed = isinstance(value, list)
     if not listed and (found := next((group for group in groups if group.objects), None)) is not None:

@@ -177,9 +177,10 @@ class ManyParts(_Parts):
                 self._held[len(self)] = held
         if part.partial_tail or part.unread:
             self._more[len(self)] = part.partial_tail, part.unread
+        number = self._number(kind)
         self.starts.append(part.span[0])
         self.ends.append(part.span[1])
-        self._kinds.append(self._number(kind))
+        self._kinds.append(number)
 
     def extend(self, kind: Kind, spans: Sequence[tuple[int, int]]) -> None:
         """Takes in some parts of one kind, behind all others, whose values are not held."""

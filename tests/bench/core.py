@@ -80,6 +80,9 @@ _GROWING = {
     "commas": payloads.commas,
     "two a line": payloads.pairs,
     "behind heads": payloads.behind_heads,
+    "tiny python": payloads.tiny_python,
+    "tiny bare keys": payloads.tiny_near,
+    "tiny, two a line": payloads.tiny_pairs,
     "numbers": payloads.numbers,
     "rows": payloads.rows,
 }

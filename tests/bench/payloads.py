@@ -99,6 +99,21 @@ def behind_heads(size: int) -> str:
     return "".join(f"{head}{record}\n" for head, record in zip(heads, _sized(_record, size), strict=False))
 
 
+def tiny_python(size: int) -> str:
+    """Python objects of some twenty characters, one a line."""
+    return "\n".join(_sized(lambda source, number: f"{{'a': {source.randrange(9)}, 'b': None}}", size)) + "\n"
+
+
+def tiny_near(size: int) -> str:
+    """Objects of some seven characters with bare keys, one a line."""
+    return "\n".join(_sized(lambda source, number: f"{{a: {source.randrange(99)}}}", size)) + "\n"
+
+
+def tiny_pairs(size: int) -> str:
+    """Objects of some seven characters, two a line."""
+    return "\n".join(_sized(lambda source, number: f'{{"a":{source.randrange(99)}}} {{"b":{number}}}', size)) + "\n"
+
+
 def numbers(size: int) -> str:
     """A number a line."""
     return "\n".join(_sized(lambda source, number: str(source.randrange(10**6)), size)) + "\n"

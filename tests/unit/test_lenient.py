@@ -125,7 +125,9 @@ def test_hostile_texts_take_linear_time(head: str, unit: str) -> None:
     assert min(seconds(100_000) for _ in range(3)) < 0.2 + 12 * seconds(20_000)
 
 
-@pytest.mark.parametrize(("source", "decoders"), [("{d: 1, name: foo}", 0), ("{a: [" + "1.5, " * 500 + "2e3], b: x}", 1)])
+@pytest.mark.parametrize(
+    ("source", "decoders"), [("{d: 1, name: foo}", 0), ("{a: [" + "1.5, " * 500 + "2e3], b: x}", 1)]
+)
 def test_a_decoder_is_made_once_and_only_for_numbers_that_need_it(
     source: str, decoders: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

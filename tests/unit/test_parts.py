@@ -1,0 +1,160 @@
+"""The parts of a long text are read from it each time, and come out as if they were held (H5-H8, H21; invariant 1)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hyve
+from hyve import again, strictjson
+from hyve.parts import ManyParts
+from tests.fuzz.target import same
+from tests.unit.documents import fetched
+from tests.unit.in_runs import gathered, in_runs, stored
+
+KINDS = (
+    '{{"a": {0}, "b": [1, {{"c": "x"}}]}}',
+    '{{"a": {0}, "a": 1.50}}',
+    '{{"n": 12345678901234567890123.5, "s": "\\ud800 {0}"}},',
+    "{{'a': {0}, 'b': None}}",
+    "{{'a': ({0}, 'x'), 'when': datetime.date(2026, 1, 31)}}",
+    "{{'it\\'s': \"{0}\", 2: nan}},",
+    "{{a: {0}, b: word}}",
+    "{{a: {0}, b: [1, 2,],}}",
+    '{{"a": "say "hi" {0}", "b": 1}}',
+    '{{"a":{0}}} {{"b":[{0}]}}',
+    '2026-01-31T12:00:00Z INFO got {{"id": {0}, "ok": true}}',
+    '\x1b[32m{{"a": {0}}}\x1b[0m',
+    '{{"a": \x1b[32m{0}\x1b[0m}}',
+    '{{\\"a\\": {0}}}',
+    '"{{\\"a\\": {0}}}"',
+    '[{0}, 2.5, "x"]',
+    '[{{"a": {0}}}, {{"a": 2}}]',
+    "[]",
+    "({0}, 'x')",
+    '{{\n "a": {0},\n "b": "\t"\n}}',
+    "a,b\n1,2\n3,4\n5,{0}\n",
+    "plain words {0}",
+    "",
+    "{0}",
+)
+
+
+def told(text: str) -> Any:
+    document = hyve.parse(text)
+    parts = [
+        (part.value, part.span, part.syntax, part.flags, part.partial_tail, part.unread) for part in document.parts
+    ]
+    kept = list(document.syntaxes), "lines" in document.syntaxes, document.lines, document.prose, document.flags
+    return parts, kept, gathered(text), stored(text)
+
+
+def check(text: str, size: int = 1) -> None:
+    """A text gives the same parts, rows and tables in both ways."""
+    with mock.patch.object(strictjson, "LONG", 1 << 60):
+        assert isinstance(hyve.parse(text).parts, tuple)
+        held = told(text)
+    with in_runs(size), mock.patch("hyve.freetext._LINES", size), mock.patch("hyve.freetext._MOST", size):
+        read = told(text)
+    assert repr(read) == repr(held)
+
+
+@pytest.mark.parametrize("kind", KINDS[:-4])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_documents_of_one_kind(kind: str, newline: str) -> None:
+    check(newline.join(kind.format(i) for i in range(40)), 1 << 14)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(KINDS)), max_size=8),
+    st.sampled_from([1, 1 << 13, 1 << 18]),
+)
+def test_any_documents(usual: list[str], others: list[tuple[int, str]], size: int) -> None:
+    text = [usual[i % len(usual)].format(i) for i in range(30)]
+    for place, other in others:
+        text.insert(place, other.format(place))
+    check("\n".join(text), size)
+
+
+@pytest.mark.parametrize("kind", [*KINDS[:8], *KINDS[9:18]])
+def test_no_value_is_held(kind: str) -> None:
+    text = "# a log\n" + "\n".join(kind.format(i) for i in range(60))
+    with in_runs():
+        parts = hyve.parse(text).parts
+    assert isinstance(parts, ManyParts)
+    assert len(parts) >= 60
+    assert all(part.way is not None and part.held is not part.value for part in parts if part.syntax != "lines")
+
+
+def test_many_documents_are_read_at_once() -> None:
+    """Those of which each can be said in strict JSON are one call; one among them that can't be makes few slower."""
+    documents = [(again.LITERAL, f"{{'a': {i}, 'b': None}}") for i in range(100)]
+    with mock.patch.object(again.literals, "read_literal", side_effect=AssertionError):
+        assert again.values(documents) == [{"a": i, "b": None} for i in range(100)]
+    documents[40] = again.LITERAL, "{'a': (1, 2)}"
+    found = again.values(documents)
+    assert found[40] == {"a": [1, 2]}
+    assert found[41] == {"a": 41, "b": None}
+    assert again.values([(again.STRICT, '{"a": "\\u007f"}')] * 2) == [{"a": "\x7f"}] * 2
+
+
+def test_many_kinds() -> None:
+    """More than a byte can number."""
+    part = hyve.Part({"a": 1}, (0, 8), "json", way=again.STRICT)
+    parts = ManyParts('{"a": 1}', (part.but(flags=(str(i),)) for i in range(300)))
+    assert [one.flags for one in parts] == [(str(i),) for i in range(300)]
+    assert parts[299] == part.but(flags=("299",))
+    assert parts[-2:] == (parts[298], parts[299])
+
+
+@pytest.mark.parametrize("times", [1, 20_000])
+def test_lists_on_lines_are_rows(times: int) -> None:
+    """Lists without objects are rows where most of several parts are such; a single one is a list of rows."""
+    text = "".join(f'[{i}, 0.5, "host {i}"]\n' for i in range(3 * times))
+    with hyve.Datastore.from_text(text) as store:
+        assert [(table.name, table.rows) for table in store.catalog.tables] == [("records", 3 * times)]
+        assert fetched(store, "SELECT * FROM records LIMIT 2") == [(0, 0, 0.5, "host 0"), (1, 1, 0.5, "host 1")]
+        assert store.reconstruct(3 * times - 1) == [3 * times - 1, 0.5, f"host {3 * times - 1}"]
+    with hyve.Datastore.from_text("[1, 2, 3]") as store:
+        assert fetched(store, "SELECT value FROM records") == [(1,), (2,), (3,)]
+    with hyve.Datastore.from_text('[1, 2]\n{"a": 1}\n{"a": 2}') as store:
+        assert fetched(store, "SELECT value FROM records") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("times", [1, 60_000])
+def test_scalars_on_lines_are_rows(times: int) -> None:
+    """Numbers, texts and words of JSON, one a line; lines of something else among many stay text."""
+    values = [17, -2.5, 1e300, 'a "b"', True, None, 12345678901234567890123, "\ud83d"] * (2 * times)
+    text = "value\n" + "".join(json.dumps(value) + "\n" for value in values)
+    document = hyve.parse(text)
+    assert same([part.value for part in document.parts[-9:]], values[-9:])
+    assert document.lines == ((1, "value"),)
+    with hyve.Datastore.from_document(document) as store:
+        assert [(table.name, table.rows) for table in store.catalog.tables] == [("lines", 1), ("records", len(values))]
+        assert same(store.reconstruct(len(values) - 1), values[-1])
+        assert fetched(store, "SELECT min(_line), max(_line) FROM records") == [(2, len(values) + 1)]
+
+
+@pytest.mark.parametrize(
+    "text", ["1\n2", "007\n008\n009", "1.2.3\n4.5.6\n7.8.9", "+1\n+2\n+3", "a\n1\nb\n2", '"a"b\n' * 4]
+)
+def test_lines_that_are_no_scalars_stay_text(text: str) -> None:
+    assert all(part.syntax == "lines" for part in hyve.parse(text).parts)
+
+
+def test_lines_with_commas_are_no_text_beside() -> None:
+    """Each is one part, its comma included."""
+    text = "".join(f'{{"a": {i}}},\n' for i in range(60_000))
+    document = hyve.parse(text)
+    assert (len(document.parts), document.lines, document.prose) == (60_000, (), "")
+    assert document.parts[59_999].flags == ("repaired",)
+    with hyve.Datastore.from_document(document) as store:
+        assert [table.name for table in store.catalog.tables] == ["records"]
+        assert store.reconstruct(59_999) == {"a": 59_999}
