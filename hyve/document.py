@@ -465,7 +465,6 @@ def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
     return place >= 0 and outer[place].span[1] > part.span[0]
 
 
-def _part(start: int, reading: Reading) -> Part:
+def _part(start: int, found: Reading) -> Part:
     """The part that was read from `start` on."""
-    value, end, *rest = reading
-    return Part(value, (start, end), *rest)
+    return Part(found.value, (start, found.end), found.syntax, found.flags, found.tail, found.unread, found.way)

@@ -419,11 +419,11 @@ def _group_ahead(found: _Grouped, parts: ManyParts, start: int, around: bool) ->
             value = parts.values((i,))[0]
             keys, group = group_of(value)
             group.add(i, None, keys, len(value), line)
-        elif objects is None or len(objects) < _SAMPLE:
-            keys, objects = group_of(parts.values((i,))[0])
-            objects.add(i, None, keys, None, line)
         else:
-            objects.add(i, None, set(), None, line)
+            keys = set()
+            if objects is None or len(objects) < _SAMPLE:
+                keys, objects = group_of(parts.values((i,))[0])
+            objects.add(i, None, keys, None, line)
     if total < len(parts):  # the last one is the lines
         found.texts.append((start + total, parts[-1].free_text or parts[-1].value))
 
@@ -458,7 +458,7 @@ def _shred(documents: Sequence[_Grouped], taken: set[str]) -> list[Root]:
     return roots
 
 
-def _group(groups: list[_Group], value: Any, make: Callable[[], _Group] = lambda: _Group()) -> tuple[set[Any], _Group]:
+def _group(groups: list[_Group], value: Any, make: Callable[[], _Group] = _Group) -> tuple[set[Any], _Group]:
     """The keys of a part's records, and the group that it belongs to, which is made where there is none."""
     listed = isinstance(value, list)
     if not listed and (found := next((group for group in groups if group.objects), None)) is not None:
