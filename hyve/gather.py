@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, count, repeat
+from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -310,8 +310,8 @@ class _Group:
         return 2 * common >= len(self.keys | keys) or 1 < common == min(len(self.keys), len(keys))
 
     def add(self, number: int, value: Any, keys: set[Any], size: int | None, line: int | None) -> None:
-        """Takes in part `number`, as a list of so many rows or as one (None). It stands on `line` where free text
-        stands around the parts. Of one that is read ahead the value isn't looked at."""
+        """Takes in part `number`, a list of so many rows or one row (None), on its `line` where text stands around. The
+        value isn't looked at where it is read ahead."""
         start = len(self)
         if isinstance(self.ahead, Rows):
             self.ahead.add(number, size)
@@ -320,8 +320,7 @@ class _Group:
             self.values.append(value)
             self.layout.append((number, start, None if size is None else start + size))
             self.rows += [value] if size is None else value
-        if start < _SAMPLE:
-            self.keys |= keys
+        self.keys |= keys if start < _SAMPLE else set()
         if line is not None:
             self.lines.extend(repeat(line, 1 if size is None else size))
 
@@ -376,15 +375,14 @@ def _grouped(documents: Sequence[Document]) -> list[_Grouped]:
 
 def _group_values(found: _Grouped, document: Document, number: int) -> None:
     """Takes in the parts of a document, of which the first is number `number`."""
-    values = [None if part.syntax == LINES else part.value for part in document.parts]
-    total = sum(part.syntax != LINES for part in document.parts)
-    each = _are_rows(sum(map(is_bare, values)), total)
-    around = bool(document.lines) or total < len(values)
+    parts = [(i, part, part.value) for i, part in enumerate(document.parts, number) if part.syntax != LINES]
+    if len(parts) < len(document.parts):  # the last one is the lines
+        last = document.parts[-1]
+        found.texts.append((number + len(parts), last.free_text or last.value))
+    each = _are_rows(sum(is_bare(value) for *_, value in parts), len(parts))
+    around = bool(document.lines) or len(parts) < len(document.parts)
     line, at = 1, 0
-    for i, part, value in zip(count(number), document.parts, values, strict=False):
-        if part.syntax == LINES:
-            found.texts.append((i, part.free_text or part.value))
-            continue
+    for i, part, value in parts:
         if around:
             line += document.text.count("\n", at, part.span[0])
             at = part.span[0]

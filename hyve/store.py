@@ -59,6 +59,9 @@ _PLAIN = frozenset({"VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"})
 _STAR = re.compile(r"\*(?!\s*\))")
 """All columns, or a product; no `count(*)`."""
 
+_TRIMMED = 16
+"""How many times what was freed is given back while a slice of a table is loaded."""
+
 Arrays = dict[str, Any]
 """Arrow arrays by column, chunked ones too."""
 
@@ -399,10 +402,12 @@ class Datastore:
 
 
 def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches, the last one first, each of which is freed once it was read."""
+    """Batches, the last one first, each of which is freed once it was read; the system gets it back now and then."""
+    some = len(batches) // _TRIMMED + 1
     while batches:
         yield batches.pop()
-        trim()
+        if len(batches) % some == 0:
+            trim()
 
 
 def _size(columns: Iterable[Any]) -> int:
