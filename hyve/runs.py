@@ -85,13 +85,15 @@ class Runs:
         return table
 
     def _pack(self, root: TableData) -> None:
-        """Holds a run in less: numbers of rows in half, and the texts of relations and of fields of lines as codes, but
+        """Holds a run in less: numbers of rows and of lines in half, and the texts of relations and of fields of lines as codes, but
         for columns that had hardly a text twice in this run or one before."""
         for table in root.walk():
             for name in _NUMBERS:
                 setattr(table, name, _moved([getattr(table, name)], [0]))
             for path, column in table.columns.items():
                 place = table.path, path
+                if self.chunked and not column.derived and column.array is not None:
+                    column.array = _halved(column.array)
                 if not column.derived or not self.chunked:
                     continue
                 if column.array is not None and pa.types.is_string(column.array.type) and place not in self.varied:
@@ -195,6 +197,11 @@ def _column(parts: list[ColumnData | None], sizes: Sequence[int], starts: Sequen
     del arrays
     pa.default_memory_pool().release_unused()  # Arrow's allocator else holds twice of what is used
     return made
+
+
+def _halved(numbers: pa.Array[Any]) -> pa.Array[Any]:
+    """Numbers of lines in half their memory, and any other array."""
+    return numbers.cast(pa.int32()) if pa.types.is_int64(numbers.type) else numbers
 
 
 def _coded(texts: pa.Array[Any]) -> pa.Array[Any] | None:

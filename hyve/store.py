@@ -357,9 +357,9 @@ class Datastore:
         del source
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             self._make_room(database, width * part.num_rows, self._most)
-            batches = part.cast(schema).to_batches()[::-1]
+            batches = part.to_batches()[::-1]
             del part
-            loaded = database.from_arrow(pa.RecordBatchReader.from_batches(schema, _taken(batches)))
+            loaded = database.from_arrow(pa.RecordBatchReader.from_batches(schema, _taken(batches, schema)))
             if selected != "*":
                 loaded = loaded.project(selected)
             if table in self._made:
@@ -401,11 +401,11 @@ class Datastore:
         return [parts[number] for number in sorted(parts)]
 
 
-def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _taken(batches: list[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Batches, the last one first, each of which is freed once it was read; the system gets it back now and then."""
     some = len(batches) // _TRIMMED + 1
     while batches:
-        yield batches.pop()
+        yield batches.pop().cast(schema)
         if len(batches) % some == 0:
             trim()
 

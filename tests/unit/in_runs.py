@@ -35,6 +35,7 @@ def described(data: TableData) -> Any:
         kind = column.array.type
         if pa.types.is_dictionary(kind):  # another way to hold the same texts
             kind = kind.value_type
+        kind = pa.int64() if pa.types.is_int32(kind) else kind
         plain: Any = column.array.cast(pa.string()) if pa.types.is_timestamp(kind) else column.array
         columns.append((path, str(kind), repr(plain.to_pylist()), column.derived, column.exact))
     return (
