@@ -85,8 +85,8 @@ class Runs:
         return table
 
     def _pack(self, root: TableData) -> None:
-        """Holds a run in less: numbers of rows and of lines in half, and the texts of relations and of fields of lines as codes, but
-        for columns that had hardly a text twice in this run or one before."""
+        """Holds a run in less: numbers of rows and of lines in half, and the texts of relations and of fields of lines
+        as codes, but for columns that had hardly a text twice in this run or one before."""
         for table in root.walk():
             for name in _NUMBERS:
                 setattr(table, name, _moved([getattr(table, name)], [0]))
