@@ -1,33 +1,36 @@
-"""Candidate lines -> the text that fits: what matters most first, in reading order, with counts of what was cut (H20).
+"""The steps of a ladder -> the text that fits a budget: in reading order, with counts of what was cut (H20).
 
-Rules: a line is taken before another by its priority alone, so a larger budget only adds; a table's lines only follow
-its header; what does not fit leaves a marker with its count.
+Rules: a budget takes the first steps of a ladder, as many as fit by exact count, so a larger one only adds; what is not
+in the text is counted there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import Protocol
 
 from hyve.catalog import Table
 from hyve.naming import quote
 from hyve.profile import told
+from hyve.rowview import OWN_MARK
 from hyve.tokens import count_tokens
 
-_ROUNDS, _SPARE = 4, 8
-"""So often a text is filled up while more than a few tokens are unused."""
-_MARKERS = 16
-"""Tokens that the marks of cut rows and columns may take."""
+HEAD, COLUMNS, MEANS, ROWS, QUERY, NAME = range(6)
+"""The sections of a table, in reading order; the queries and the names of all tables stand at the end."""
+NAMED_ONLY = -1
+"""The place of the line that only names columns: it is left out where all of them are told."""
+ROW_HEAD = -1
+"""The place of the line that heads the rows."""
 
-HEAD, COLUMNS, MEANS, ROWS, QUERY = range(5)
-"""The sections of a table, in reading order; the queries of all tables stand at the end."""
+Slot = tuple[int, int, int]
+"""Where a line stands: table, section, place."""
 
 
 @dataclass(slots=True)
 class Line:
-    """A candidate line: where it stands, how much it matters, the columns that it is about, its tokens with its end.
+    """A line: where it stands, its text, the columns that it is about.
 
     `varied`: the values of its columns differ from row to row. A header may name the `parts` of its table with their
     rows; a row then says to which `part` it belongs. The first line of the text explains its marks with its `notes`.
@@ -36,180 +39,225 @@ class Line:
     table: int
     section: int
     order: int
-    priority: float
     text: str
     columns: tuple[str, ...] = ()
     part: int = -1
     parts: tuple[tuple[str, int], ...] = ()
     varied: bool = False
     notes: tuple[str, ...] = ()
-    cost: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.cost = count_tokens(self.text) + 1
-        if self.notes:
-            self.cost += sum(map(_note_tokens, self.notes))
-
-
-@lru_cache(maxsize=64)
-def _note_tokens(note: str) -> int:
-    return count_tokens(f"; {note}")
-
-
-def precedence(line: Line) -> tuple[float, int, int, int]:
-    """The order in which lines are taken."""
-    return -line.priority, line.table, line.section, line.order
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A text that fits: its lines, how many of those that wanted in it has not, the tokens left unused."""
-
-    text: str
-    kept: tuple[Line, ...]
-    left: int
-    unused: int
+    _tokens: int = field(default=-1, init=False)
 
     @property
-    def lines(self) -> int:
-        """How many lines it has."""
-        return len(self.kept)
+    def tokens(self) -> int:
+        """What its text takes with the line's end."""
+        if self._tokens < 0:
+            self._tokens = count_tokens(self.text) + 1
+        return self._tokens
 
     @property
-    def rows(self) -> set[tuple[int, int]]:
-        """The rows that are shown, by table and number."""
-        return {(line.table, line.order) for line in self.kept if line.section == ROWS}
+    def slot(self) -> Slot:
+        """Where it stands."""
+        return self.table, self.section, self.order
 
 
-def fit(lines: list[Line], tables: Sequence[Table], rest: list[int], budget: int, note: str = "") -> Fitted:
-    """The lines of highest priority that fit, in reading order, with the counts of what was left out.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Lines that come together, each in the place of the one that stood there, and the tokens that they take."""
 
-    `rest` are the tables that are only named; `note` is said above all, before those of the lines.
+    lines: tuple[Line, ...]
+    cost: int
+
+
+class Lengths(Protocol):
+    """Cells that get longer, from 0 on in `most` steps."""
+
+    most: int
+
+    def lines(self, step: int) -> Iterable[Line]:
+        """The lines of them all after so many steps."""
+        ...
+
+
+def fit(ladder: Iterable[Iterator[Step] | Lengths], tables: Sequence[Table], budget: int, note: str = "") -> str:
+    """The text of as many steps as fit; `note` is said above all, before those of the lines.
+
+    The parts of the ladder follow each other: the next one begins where the one before fits whole.
     """
-    lines.sort(key=precedence)
-    most = _names_that_fit(tables, range(len(tables)), budget // 3)
-    above = count_tokens(_others(tables, rest, most, True)) + count_tokens(note) + 20
-    room = budget - above
+    page = _Page(tables, note)
+    base: dict[Slot, Line] = {}
+    text = page.text(base)
+    for part in ladder:
+        climb = _Steps(part, base) if isinstance(part, Iterator) else _Longer(part, base)
+        reached, text = _climb(climb, page, budget, text)
+        if not climb.whole(reached):
+            break
+        base = climb.state(reached)
+    return text
 
-    names = {i: frozenset(column.name for column in told(tables[i])) for i in {line.table for line in lines}}
-    known: dict[tuple[int, ...], Fitted] = {}
 
-    def assembled(kept: list[Line]) -> Fitted:
-        key = (most, *map(id, kept))
-        found = known.get(key)
-        if found is None:
-            text = _assemble(kept, names, tables, rest, most)
-            said = dict.fromkeys([note] * bool(note) + [note for line in kept for note in line.notes])
-            text = f"# {'; '.join(said)}\n{text}" if said else text
-            found = known[key] = Fitted(text, tuple(kept), len(lines) - len(kept), budget - count_tokens(text))
-        return found
+class _Climb(Protocol):
+    """A part of a ladder upon what stands below it."""
 
-    kept = _taken(lines, room)
-    while (found := assembled(kept)).unused < 0 and (kept or most):
-        if kept:
-            kept.pop()
+    def up_to(self, tokens: int) -> int:
+        """The last rung that takes no more than so many tokens above the lowest, by their costs."""
+        ...
+
+    def tokens(self, rung: int) -> int:
+        """What a rung takes above the lowest, by its costs."""
+        ...
+
+    def state(self, rung: int) -> dict[Slot, Line]:
+        """The lines of a rung."""
+        ...
+
+    def whole(self, rung: int) -> bool:
+        """Whether it is the last one."""
+        ...
+
+
+def _climb(climb: _Climb, page: _Page, budget: int, text: str) -> tuple[int, str]:
+    """The highest rung that fits, and its text; rung 0 has `text`."""
+    low, least = 0, count_tokens(text)
+    start = least
+    room = budget - least
+    while True:  # a text has fewer tokens than its lines one by one
+        high = climb.up_to(room)
+        if high == low:
+            if climb.whole(low):
+                return low, text
+            high += 1
+        tried = page.text(climb.state(high))
+        most = count_tokens(tried)
+        if most > budget:
+            break
+        low, least, text = high, most, tried
+        if climb.whole(low):
+            return low, text
+        share = (climb.tokens(low) + 1) / max(1, least - start)
+        room = climb.tokens(low) + int((budget - least) * max(1.0, share)) + 4
+    halve = False
+    while high - low > 1:
+        below, above = climb.tokens(low), climb.tokens(high)
+        guess = (low + high) // 2
+        if not halve:
+            wanted = below + (budget - least) * (above - below) // max(1, most - least)
+            guess = min(max(climb.up_to(wanted), low + 1), high - 1)
+        tried = page.text(climb.state(guess))
+        size = count_tokens(tried)
+        before = high - low
+        if size > budget:
+            high, most = guess, size
         else:
-            most = most * 3 // 4
-    # A text has fewer tokens than its lines one by one: there is room for some more.
-    for _ in range(_ROUNDS):
-        if found.unused < _SPARE or not found.left:
-            break
-        room += found.unused
-        taken = _taken(lines, room)
-        more = assembled(taken)
-        if more.unused < 0:
-            room += more.unused - found.unused
-            taken = _taken(lines, room + found.unused // 2)
-            more = assembled(taken)
-        if not 0 <= more.unused < found.unused:
-            break
-        found, kept = more, taken
-    if found.unused >= _SPARE and (small := _small(lines, kept, found.unused)):
-        more = assembled([*kept, *small])
-        found = more if more.unused >= 0 else found
-    return found
+            low, least, text = guess, size, tried
+        halve = (high - low) * 2 > before
+    return low, text
 
 
-def _small(lines: Sequence[Line], kept: Sequence[Line], room: int) -> list[Line]:
-    """Of the rows left out those that fit, of tables of which some are shown: larger ones before them took no room."""
-    taken = set(map(id, kept))
-    shown = {line.table for line in kept if line.section == ROWS}
-    found = []
-    for line in lines:
-        row = line.section == ROWS and line.order >= 0 and line.table in shown
-        if row and line.cost <= room and id(line) not in taken:
-            found.append(line)
-            room -= line.cost
-    return found
+class _Steps:
+    """Steps that are made as they are needed."""
+
+    def __init__(self, steps: Iterator[Step], base: dict[Slot, Line]) -> None:
+        self._steps, self._base = steps, base
+        self._made: list[Step] = []
+        self._sums = [0]
+        self._next = next(steps, None)
+
+    def up_to(self, tokens: int) -> int:
+        while self._next is not None and self._sums[-1] + self._next.cost <= tokens:
+            self._more()
+        rung = len(self._made)
+        while rung and self._sums[rung] > tokens:
+            rung -= 1
+        return rung
+
+    def _more(self) -> None:
+        if self._next is not None:
+            self._made.append(self._next)
+            self._sums.append(self._sums[-1] + self._next.cost)
+            self._next = next(self._steps, None)
+
+    def tokens(self, rung: int) -> int:
+        return self._sums[rung]
+
+    def state(self, rung: int) -> dict[Slot, Line]:
+        while len(self._made) < rung:
+            self._more()
+        lines = dict(self._base)
+        for step in self._made[:rung]:
+            for line in step.lines:
+                lines[line.slot] = line
+        return lines
+
+    def whole(self, rung: int) -> bool:
+        return self._next is None and rung == len(self._made)
 
 
-def _taken(lines: Sequence[Line], room: int) -> list[Line]:
-    """Of lines by priority those that fit, a table's behind its header, its rows behind the line that heads them."""
-    kept: list[Line] = []
-    headed: set[int] = set()
-    heads = {line.table: line for line in lines if line.section == ROWS and line.order < 0}
-    for line in lines:
-        if line.cost > room:
-            continue
-        if (line.section != HEAD and line.table not in headed) or (line.section == ROWS and line.order < 0):
-            continue
-        # A header may need a mark of cut rows and columns.
-        cost = line.cost + (_MARKERS + count_tokens(_cut(line.parts, [])) if line.section == HEAD else 0)
-        head = heads.get(line.table) if line.section == ROWS else None
-        cost += head.cost if head is not None else 0
-        if cost <= room:
-            kept += [line] if head is None else [head, line]
-            room -= cost
-            if line.section == HEAD:
-                headed.add(line.table)
-            elif head is not None:
-                del heads[line.table]
-    return kept
+class _Longer:
+    """Cells that get longer."""
+
+    def __init__(self, lengths: Lengths, base: dict[Slot, Line]) -> None:
+        self._lengths, self._base = lengths, base
+
+    def up_to(self, tokens: int) -> int:
+        return min(tokens, self._lengths.most)
+
+    def tokens(self, rung: int) -> int:
+        return rung
+
+    def state(self, rung: int) -> dict[Slot, Line]:
+        return self._base | {line.slot: line for line in self._lengths.lines(rung)}
+
+    def whole(self, rung: int) -> bool:
+        return rung == self._lengths.most
 
 
-def _cut(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
-    """How many rows of each part are not among the lines shown."""
-    counts = Counter(line.part for line in shown if line.section == ROWS and line.order >= 0)
-    left = (f"{name}: {rows - counts[i]:,}" for i, (name, rows) in enumerate(parts))
-    return f"; {', '.join(left)}" if parts else ""
+class _Page:
+    """Puts lines together."""
 
+    def __init__(self, tables: Sequence[Table], note: str) -> None:
+        self._tables, self._note = tables, note
+        self._columns: dict[int, frozenset[str]] = {}
 
-def _of(count: int, what: str) -> str:
-    return what if count == 1 else f"{what}s"
+    def text(self, lines: Mapping[Slot, Line]) -> str:
+        """The text of some lines."""
+        by_table: dict[int, list[Line]] = {}
+        for slot in sorted(lines):
+            by_table.setdefault(slot[0], []).append(lines[slot])
+        out: list[str] = []
+        named, headed = [], 0
+        examples = []
+        for table, group in by_table.items():
+            if group[0].section == HEAD:
+                headed += 1
+                out += self._table(table, group)
+                examples += [line.text for line in group if line.section == QUERY]
+            else:
+                named += [line.text for line in group if line.section == NAME]
+        missing = len(self._tables) - headed
+        if missing:
+            out.append(_others(named, missing, bool(headed)))
+        if examples:
+            out += ["Queries such as these see all rows:", *examples]
+        text = "\n".join(out)
+        said = dict.fromkeys([self._note] * bool(self._note) + [note for line in lines.values() for note in line.notes])
+        if "\\…" in text:
+            said[OWN_MARK] = None
+        return f"# {'; '.join(said)}\n{text}" if said else text
 
-
-def _others(tables: Sequence[Table], missing: Sequence[int], most: int, others: bool) -> str:
-    """The tables that are only named, at most `most` of them; whether there are others."""
-    named = ", ".join(f"{quote(tables[i].name)} {tables[i].rows:,}" for i in missing[:most])
-    more = f"... ({len(missing) - most} more tables)" if len(missing) > most else ""
-    return (
-        f"{'Other tables' if others else 'Tables'} (rows): {', '.join(filter(None, (named, more)))}" if missing else ""
-    )
-
-
-def _names_that_fit(tables: Sequence[Table], missing: Sequence[int], budget: int) -> int:
-    most = len(missing)
-    while most and count_tokens(_others(tables, missing, most, True)) > budget:
-        most = most * 3 // 4
-    return most
-
-
-def _assemble(
-    kept: list[Line], names: Mapping[int, frozenset[str]], tables: Sequence[Table], rest: list[int], most: int
-) -> str:
-    """The text of some lines; `names` are the columns of each table that has any line."""
-    out: list[str] = []
-    by_table: dict[int, list[Line]] = {}
-    for line in kept:
-        by_table.setdefault(line.table, []).append(line)
-    for index in sorted(by_table):
-        group = sorted(by_table[index], key=lambda line: (line.section, line.order))
-        out += [line.text for line in group if line.section in (HEAD, COLUMNS)]
-        rows = [line.text for line in group if line.section == ROWS and line.order >= 0]
-        heads = [line for line in group if line.section == ROWS and line.order < 0] if rows else []
+    def _table(self, index: int, group: Sequence[Line]) -> list[str]:
+        """The lines of a table, with marks of the columns and rows that are cut."""
+        table = self._tables[index]
+        rows = [line for line in group if line.section == ROWS and line.order != ROW_HEAD]
+        heads = [line for line in group if line.section == ROWS and line.order == ROW_HEAD] if rows else []
         in_rows = {name for line in heads for name in line.columns}
         above = [line for line in group if line.section == COLUMNS]
-        hidden = names[index].difference(in_rows, *(line.columns for line in above))
+        if above and above[0].order == NAMED_ONLY:
+            elsewhere = in_rows.union(*(line.columns for line in above[1:]))
+            above = above[elsewhere.issuperset(above[0].columns) :]
+        out = [group[0].text, *(line.text for line in above)]
+        if index not in self._columns:
+            self._columns[index] = frozenset(column.name for column in told(table))
+        hidden = self._columns[index].difference(in_rows, *(line.columns for line in above))
         varied = {name for line in above if line.varied for name in line.columns} - in_rows
         said = [f"{len(hidden)} more {_of(len(hidden), 'column')}"] if hidden else []
         if varied and rows:
@@ -219,15 +267,30 @@ def _assemble(
         out += [line.text for line in group if line.section == MEANS]
         for head in heads:  # TOON says how many
             out.append(f"[{len(rows)}]{head.text[2:]}" if head.text.startswith("[]") else head.text)
-        out += rows
-        left = tables[index].rows - len(rows)
-        if left and tables[index].rows > 1:
-            head_line = next(line for line in group if line.section == HEAD)
-            out.append(f"... ({left:,} more {_of(left, 'row')}{_cut(head_line.parts, group)})")
-    missing = sorted(names.keys() - by_table.keys()) + rest
-    examples = [line.text for line in sorted(kept, key=lambda line: line.table) if line.section == QUERY]
-    if missing:
-        out.append(_others(tables, missing, most, bool(by_table)))
-    if examples:
-        out += ["Queries such as these see all rows:", *examples]
-    return "\n".join(out)
+        out += [line.text for line in rows]
+        left = table.rows - len(rows)
+        if left and table.rows > 1:
+            out.append(f"... ({left:,} more {_of(left, 'row')}{cut_parts(group[0].parts, rows)})")
+        return out
+
+
+def cut_parts(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
+    """How many rows of each part are not among those shown."""
+    counts = Counter(line.part for line in shown)
+    left = (f"{name}: {rows - counts[i]:,}" for i, (name, rows) in enumerate(parts))
+    return f"; {', '.join(left)}" if parts else ""
+
+
+def _of(count: int, what: str) -> str:
+    return what if count == 1 else f"{what}s"
+
+
+def _others(named: Sequence[str], missing: int, others: bool) -> str:
+    """The tables that are only named; whether there are others."""
+    more = [f"... ({missing - len(named)} more tables)"] if missing > len(named) else []
+    return f"{'Other tables' if others else 'Tables'} (rows): {', '.join([*named, *more])}"
+
+
+def name_of(table: Table) -> str:
+    """What is said of a table that is only named."""
+    return f"{quote(table.name)} {table.rows:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hyve import codecs, rank
 from hyve.asked import asked
+from hyve.catalog import Column
 from hyve.faults import one_of_each
 from hyve.naming import quote
 from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, names_entities
@@ -25,8 +26,8 @@ from hyve.standout import StandsOut, stands_out
 from hyve.templates import masked
 
 _ROW_COLUMNS, _IDS = 14, 2
-_LEAST_COLUMNS, _CELL = 6, 40
-"""A row of a small view has fewer columns: one for so many tokens of the budget."""
+_LEAST_COLUMNS = 6
+"""A row of a small view has fewer columns."""
 _NEARLY_EMPTY = 0.9
 """A column of which more than this share is empty is in the rows only where one was chosen for it or asked for it."""
 _NAMED = 8
@@ -40,58 +41,53 @@ _USUAL = 0.1
 """The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
 _ALIKE, _PREFIX = 5, 8
 """What so many values begin with is said once if it has that many characters."""
-_SPARE = 12
+SPARE = 12
 _WIDE, _NARROW, _NARROWER = 60, 32, 4
 """Cells of so many characters on average, and no message, are cut to a part of others' length: rows need the room."""
 MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
-_CUT = "…"
+OWN_MARK = "\\… in a cell: the data's own …"
+"""Says what `own_mark` does."""
+_FIRST_ROWS = 512
+"""So many rows, evenly spread, are made ready at first; then as many again whenever those that are have been said."""
+
+
+class _LeftOut:
+    """A cell that is not shown."""
+
+
+LEFT_OUT = _LeftOut()
 
 
 @dataclass(frozen=True)
 class RowView:
-    """Rows of a table: `rows` are (rowid, rank, cells of `columns`), those that deserve a place most first.
+    """Rows of a table: (rowid, rank, cells of the columns `names`), made a few at a time, and of these those that
+    deserve a place most first.
 
-    `rank` is the share of the table's weight that the row's line gets; `columns` are the heads of the cells, `names`
-    the columns that they are of; `changes` says where levels change and times have gaps. Cells of the places `wide` are
-    cut shorter than others, but for those `telling` why the row is here. It `hides` cells where a row has a mark
-    instead of ids.
+    `rank` is the share of the table's weight that the row's line gets; `heads` are the columns as the rows' head has
+    them. `order` are the places of the cells, those that matter most first; a row has the first `least` ones before any
+    other. `further` are columns for which there is room only when all else is said; `cells` reads those of some rows.
+    `changes` says where levels change and times have gaps. Cells of the places `wide` are cut shorter than
+    others, but for those `telling` why the row is here.
     """
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[int, float, tuple[Any, ...]], ...]
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...]
+    heads: tuple[str, ...]
+    order: tuple[int, ...]
+    least: int
+    rows: Iterable[tuple[int, float, tuple[Any, ...]]]
     changes: tuple[str, ...] = ()
     wide: frozenset[int] = frozenset()
-    hides: bool = False
     telling: Mapping[int, frozenset[int]] = field(default_factory=dict)
-
-    def limits(self, row: int, limit: int) -> list[int] | None:
-        """How many characters of each cell of a row are shown; None where that is `limit` for all of them."""
-        short = self.wide - self.telling.get(row, frozenset())
-        if not short:
-            return None
-        return [max(_NARROW, limit // _NARROWER) if i in short else limit for i in range(len(self.columns))]
-
-    def text(self, row: int, cells: Sequence[Any], limit: int) -> str:
-        """A row's cells with `|` between."""
-        limits = self.limits(row, limit)
-        if limits is None:
-            return row_text(cells, limit)
-        return "|".join([show(cell, most) for cell, most in zip(cells, limits, strict=True)])
-
-    def cuts(self, limit: int) -> bool:
-        """Whether a cell has more characters than are shown where `limit` is."""
-        for row, _, cells in self.rows:
-            limits = self.limits(row, limit) or (limit,) * len(cells)
-            if any(type(cell) is str and len(cell) > most for cell, most in zip(cells, limits, strict=True)):
-                return True
-        return False
+    further: tuple[Column, ...] = ()
+    cells: Callable[[Column, Sequence[int]], list[Any]] = lambda column, rows: []
 
 
 def show(value: Any, limit: int = 60) -> str:
     """A cell: one line, `|` escaped, cut with a count beyond `limit` characters; "" for no value."""
     if value is None:
         return ""
+    if value is LEFT_OUT:
+        return "…"
     if type(value) is float:
         return repr(value)
     if type(value) is bool:
@@ -101,25 +97,42 @@ def show(value: Any, limit: int = 60) -> str:
     if value in ("", '""'):
         return json.dumps(value)
     text, whole = value, len(value)
-    if whole > limit + _SPARE:
-        text = value[: limit + _SPARE + 1]  # the rest, which may be megabytes, is not shown
+    if whole > limit + SPARE:
+        text = value[: limit + SPARE + 1]  # the rest, which may be megabytes, is not shown
     if not _ODD.search(text):
-        return text if whole <= limit + _SPARE else f"{text[:limit]}…(+{whole - limit} chars)"
+        return own_mark(text) if whole <= limit + SPARE else f"{text[:limit]}…(+{whole - limit} chars)"
     pieces = [_one_line(char) for char in text.encode("utf-8", "replace").decode()]
-    if whole <= limit + _SPARE and sum(map(len, pieces)) <= limit + _SPARE:  # the mark of a cut costs as much
-        return "".join(pieces)
+    if whole <= limit + SPARE and sum(map(len, pieces)) <= limit + SPARE:  # the mark of a cut costs as much
+        return own_mark("".join(pieces))
     fit = bisect_right(list(accumulate(map(len, pieces))), limit)
     return f"{''.join(pieces[:fit])}…(+{whole - fit} chars)"
+
+
+def shown_whole(value: Any, limit: int) -> bool:
+    """Whether `show` cuts nothing of a cell."""
+    if type(value) is not str:
+        return value is not LEFT_OUT
+    return len(value) <= limit + SPARE and (not _ODD.search(value) or "…(+" not in show(value, limit)[-20:])
+
+
+def longest(value: Any) -> int:
+    """At least so many characters are all of a cell as it is shown."""
+    return len(value) + 5 * len(_ODD.findall(value)) if type(value) is str else 0
 
 
 def row_text(cells: Sequence[Any], limit: int = 60) -> str:
     """Cells as `show` has them, with `|` between."""
     shown = [cell if type(cell) is str and cell else show(cell) for cell in cells]
     text = "|".join(shown)
-    short = len(text) <= limit + _SPARE or max(map(len, shown)) <= limit + _SPARE
-    if short and text.count("|") < len(shown) and '""' not in text and not _ODD_ROW.search(text):
+    short = len(text) <= limit + SPARE or max(map(len, shown)) <= limit + SPARE
+    if short and text.count("|") < len(shown) and '""' not in text and "…" not in text and not _ODD_ROW.search(text):
         return text
     return "|".join([show(cell, limit) for cell in cells])
+
+
+def own_mark(text: str) -> str:
+    """A text that is shown whole, told apart from the mark of a cut (or of a cell that is left out) by a backslash."""
+    return _LIKE_A_MARK.sub(r"\\\g<0>", text) if "…" in text else text
 
 
 def _one_line(char: str) -> str:
@@ -134,12 +147,13 @@ def listing(value: Any, limit: int = 60) -> str:
         return value
     if _PARTING.search(value):
         text = value.encode("utf-8", "replace").decode()
-        if len(text) <= limit + _SPARE:
+        if len(text) <= limit + SPARE:
             return json.dumps(text, ensure_ascii=False)
         return f"{json.dumps(text[:limit], ensure_ascii=False)}…(+{len(text) - limit} chars)"
     return show(value, limit)
 
 
+_LIKE_A_MARK = re.compile(r"\A…\Z|…(?=\(\+\d+ chars\)\Z)")
 _SIMPLE = re.compile(r"[\w.:/-]+", re.ASCII)
 _PARTING = re.compile(r'[,"]|^\s|\s$')
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|]")
@@ -148,7 +162,7 @@ _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 
 
 def row_view(
-    found: Profile, ranked: Sequence[int], question: Question, budget: int, rare: bool = True, short: bool = True
+    found: Profile, ranked: Sequence[int], question: Question, rare: bool = True, short: bool = True
 ) -> RowView | None:
     """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole."""
     table, views = found.table, found.views
@@ -164,57 +178,126 @@ def row_view(
     ]
     odd = stands_out(found) if rare else StandsOut((), ())
     faults = one_of_each(found, ranked) if rare else []
-    order, reasons = _candidates(found, question, budget, odd.rows, faults)
-    picked, ids = _picked(found, keep, [i for row in order for i in reasons.get(row, ())], question.words, budget, rare)
-    if not picked:
+    shares, reasons = _candidates(found, question, odd.rows, faults)
+    because = [i for row in shares for i in reasons.get(row, ())]
+    first, least = _picked(found, keep, because, question.words, rare)
+    if not first:
         return None
-    shown = {*picked}
+    picked = sorted(first, key=lambda i: (views[i].identifier, i))
     if not whole:
-        order = {
-            row: share if row not in reasons or not shown.isdisjoint(reasons[row]) else 0.0
-            for row, share in order.items()
-        }
-    places = list(order)
-    columns = [found.columns.cells(views[i].column.name, places) for i in picked]
-    names = [quote(views[i].column.name) for i in picked]
-    for place, i in enumerate(picked if short else ()):
-        head, columns[place] = _shortened(views[i], columns[place])
-        names[place] += head
-    columns = [found.columns.or_texts(views[i].column, places, cells) for i, cells in zip(picked, columns, strict=True)]
-    wide = _wide(views, picked, columns, question.words)
-    hidden = len(picked) - len(ids)
-    parting = [place for place, i in enumerate(picked[:hidden]) if not views[i].time and views[i].step is None]
-    tell = itemgetter(slice(None)) if len(parting) in (0, len(picked)) else itemgetter(*parting)
-    cut, hides = (_CUT,) * len(ids), False
-    seen: dict[str, int] = {}
-    known: dict[Any, int] = {}
-    rows: list[tuple[int, float, tuple[Any, ...]]] = []
-    for (row, share), cells in zip(order.items(), zip(*columns, strict=True), strict=True):
-        if cells.count(None) == len(cells):
-            continue  # a row that shows nothing says nothing
-        but_time = tell(cells)
-        same = cells in known or known.get(but_time, 0) >= _PER_TEMPLATE
-        known[cells] = 1
-        if but_time != cells:
-            known[but_time] = known.get(but_time, 0) + 1
-        if same or not share:  # the very same row again, or nothing to be seen of why it is here
-            share = min(share or _USUAL, _USUAL) / 10
-        if share <= _USUAL:
-            if hidden and ids:
-                cells, hides = (*cells[:hidden], *cut), True
-        else:
-            template = masked(row_text(cells, _TEMPLATE_CELL))
-            seen[template] = seen.get(template, 0) + 1
-            share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
-        rows.append((row, share, cells))
-    columns_shown = tuple(views[i].column.name for i in picked)
+        for row in shares.keys() & reasons.keys():
+            if {*picked}.isdisjoint(reasons[row]):
+                shares[row] = 0.0
+    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short)
+    wide = _wide(views, picked, rows.sample, question.words)
     telling = {
-        row: frozenset(place for place in wide if picked[place] in because)
-        for row, because in (reasons.items() if wide else ())
+        row: frozenset(place for place in wide if picked[place] in told)
+        for row, told in (reasons.items() if wide else ())
     }
-    rows.sort(key=lambda row: -row[1])
-    changes = tuple(f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}" for one in odd.changes)
-    return RowView(tuple(names), tuple(rows), columns_shown, changes, wide, hides, telling)
+    return RowView(
+        tuple(views[i].column.name for i in picked),
+        rows.heads,
+        tuple(map(picked.index, first)),
+        least,
+        rows,
+        tuple(f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}" for one in odd.changes),
+        wide,
+        telling,
+        tuple(views[i].column for i in keep if i not in {*picked}),
+        lambda column, rows: found.columns.or_texts(column, rows, found.columns.cells(column.name, rows)),
+    )
+
+
+class _Rows:
+    """(rowid, rank, cells) of rows: first those of `shares` among `_FIRST_ROWS` evenly spread ones, then more of these.
+
+    `hidden`: the places from there on are ids, which usual rows leave out. `heads` are the columns as the rows' head
+    has them, `sample` the cells of the first rows by column.
+    """
+
+    def __init__(
+        self, found: Profile, picked: Sequence[int], hidden: int, shares: Mapping[int, float], short: bool
+    ) -> None:
+        self._found, self._hidden = found, hidden
+        self._views = [found.views[i] for i in picked]
+        self._shares = dict(shares)
+        self._first = self._spread(0, _FIRST_ROWS)
+        self.sample = self._raw = [self._cells(view, self._first) for view in self._views]
+        self.heads = names = tuple(quote(view.column.name) for view in self._views)
+        if short:
+            spelled = [_shortened(view, cells) for view, cells in zip(self._views, self._raw, strict=True)]
+            self.heads = tuple(name + head for name, (head, _) in zip(names, spelled, strict=True))
+            self.sample = [cells for _, cells in spelled]
+        self.sample = [self._or_texts(*one, self._first) for one in zip(self._views, self.sample, strict=True)]
+        self._short = short
+
+    def _cells(self, view: ColumnView, rows: Iterable[int]) -> list[Any]:
+        return self._found.columns.cells(view.column.name, list(rows))
+
+    def _or_texts(self, view: ColumnView, cells: list[Any], rows: Iterable[int]) -> list[Any]:
+        return self._found.columns.or_texts(view.column, list(rows), cells)
+
+    def _spread(self, start: int, stop: int) -> dict[int, float]:
+        """Rows with their shares, those that are evenly spread from the `start`th to the `stop`th, most first."""
+        shares = {} if start else dict(self._shares)
+        for place, row in enumerate(_spread(self._found.table.rows, stop)[start:], start):
+            if start and row in self._shares:
+                continue
+            shares.setdefault(row, _USUAL / (1 + place / 1000))
+        return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+
+    def __iter__(self) -> Iterator[tuple[int, float, tuple[Any, ...]]]:
+        seen: dict[str, int] = {}
+        known: dict[Any, int] = {}
+        yield from self._ranked(self._first, self.sample, known, seen)
+        start = _FIRST_ROWS
+        while start < self._found.table.rows:
+            shares = self._spread(start, 2 * start)
+            columns = [
+                self._or_texts(view, self._spelled(place, shares), shares) for place, view in enumerate(self._views)
+            ]
+            yield from self._ranked(shares, columns, known, seen)
+            start *= 2
+
+    def _spelled(self, place: int, rows: Iterable[int]) -> list[Any]:
+        """The cells of further rows as their head says; times of another layout than it has are spelled out."""
+        view = self._views[place]
+        cells = self._cells(view, rows)
+        if not self._short:
+            return cells
+        head, spelled = _shortened(view, [*self._raw[place], *cells])
+        return spelled[len(self._raw[place]) :] if self.heads[place] == quote(view.column.name) + head else cells
+
+    def _ranked(
+        self, shares: Mapping[int, float], columns: Sequence[list[Any]], known: dict[Any, int], seen: dict[str, int]
+    ) -> list[tuple[int, float, tuple[Any, ...]]]:
+        """The rows by rank: those that are the same as another, or say the same as many, come later."""
+        hidden, ids = self._hidden, len(self._views) - self._hidden
+        views = self._views[:hidden]
+        parting = [place for place, view in enumerate(views) if not view.time and view.step is None]
+        tell = itemgetter(slice(None)) if len(parting) in (0, len(self._views)) else itemgetter(*parting)
+        cut = (LEFT_OUT,) * ids
+        rows: list[tuple[int, float, tuple[Any, ...]]] = []
+        for (row, share), cells in zip(shares.items(), zip(*columns, strict=True), strict=True):
+            if cells.count(None) == len(cells):
+                continue  # a row that shows nothing says nothing
+            but_time = tell(cells)
+            same = cells in known or known.get(but_time, 0) >= _PER_TEMPLATE
+            known[cells] = 1
+            if but_time != cells:
+                known[but_time] = known.get(but_time, 0) + 1
+            if same or not share:  # the very same row again, or nothing to be seen of why it is here
+                share = min(share or _USUAL, _USUAL) / 10
+            if share <= _USUAL:
+                if hidden and ids:
+                    cells = (*cells[:hidden], *cut)
+            else:
+                template = masked(row_text(cells, _TEMPLATE_CELL))
+                seen[template] = seen.get(template, 0) + 1
+                share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
+            rows.append((row, share, cells))
+        rows.sort(key=lambda row: -row[1])
+        return rows
 
 
 def _wide(
@@ -237,18 +320,17 @@ def _wide(
 
 
 def _picked(
-    found: Profile, keep: Sequence[int], reasons: Sequence[int], words: Sequence[str], budget: int, rare: bool
-) -> tuple[list[int], list[int]]:
-    """(the columns of the rows, which of them are ids): `keep` by rank, `reasons` those that rows were chosen for.
+    found: Profile, keep: Sequence[int], reasons: Sequence[int], words: Sequence[str], rare: bool
+) -> tuple[list[int], int]:
+    """(the columns of the rows, those that matter most first; how many of them a row has at least): `keep` by rank,
+    `reasons` those that rows were chosen for.
 
     What the question names and what makes the best rows stand out comes first, nearly empty columns do not come at all.
     """
     views = found.views
-    width = max(_LEAST_COLUMNS, min(_ROW_COLUMNS, budget // _CELL))
     kept = frozenset(keep)
     chosen = [i for i in dict.fromkeys(reasons) if i in kept]
-    ids = [i for i in dict.fromkeys([*chosen, *keep]) if views[i].identifier]
-    ids = ids[: _IDS if width == _ROW_COLUMNS else 1 if ids and ids[0] in chosen else 0]
+    ids = [i for i in dict.fromkeys([*chosen, *keep]) if views[i].identifier][:_IDS]
     if free_text(found.table):
         ids = []
     keep = [i for i in keep if not views[i].identifier]
@@ -257,9 +339,16 @@ def _picked(
     # Who or what a row is about, and when it was, belongs to why it is here.
     about = [i for i in keep if names_entities(views[i]) or views[i].time]
     filled = [i for i in keep if not rare or views[i].nulls <= _NEARLY_EMPTY * views[i].rows]
-    half = width // 2
-    first = list(dict.fromkeys([*named[:half], *telling[:half], *about[:2], *named, *telling[: half + 2], *filled]))
-    return sorted(first[:width]) + sorted(ids), sorted(ids)
+
+    def best(width: int) -> list[int]:
+        half = width // 2
+        some = [*named[:half], *telling[:half], *about[:2], *named, *telling[: half + 2], *filled]
+        return list(dict.fromkeys(some))[:width]
+
+    narrow = best(_LEAST_COLUMNS)
+    columns = list(dict.fromkeys([*narrow, *best(_ROW_COLUMNS)]))[:_ROW_COLUMNS]
+    narrow += [i for i in ids[:1] if i in chosen]
+    return list(dict.fromkeys([*narrow, *columns, *ids])), len(narrow)
 
 
 def _told_by_line(view: ColumnView) -> bool:
@@ -290,12 +379,11 @@ def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
 def _candidates(
     found: Profile,
     question: Question,
-    budget: int,
     odd: Sequence[tuple[int, float, list[int]]],
     faults: Sequence[tuple[int, int]],
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, spread), most
-    first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
+    """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last), most first;
+    and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
     rows = found.table.rows
     shares: dict[int, float] = {}
     reasons: dict[int, list[int]] = {}
@@ -316,8 +404,6 @@ def _candidates(
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])
-    for place, row in enumerate(_spread(rows, budget // 6)):
-        shares.setdefault(row, _USUAL / (1 + place / 1000))
     return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0]))), reasons
 
 

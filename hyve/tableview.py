@@ -6,23 +6,25 @@ and last ones. A row view holds rows in table order, cells parted by `|`; its fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from hyve import rank, toon
+from hyve import rank
 from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
-from hyve.fit import COLUMNS, HEAD, MEANS, QUERY, ROWS, Line
+from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
+from hyve.growing import SHORT, Cell, Listing, Part, Plain
+from hyve.ladder import Item, Ladder
 from hyve.mistyped import mistyped
 from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
-    PROFILED,
     SERIES,
     SMALL,
     ColumnView,
@@ -39,7 +41,8 @@ from hyve.profile import (
     told,
 )
 from hyve.question import Question
-from hyve.rowview import MESSAGES, RowView, listing, row_view, show
+from hyve.rowlines import RowLines
+from hyve.rowview import MESSAGES, RowView, listing, row_view, show, shown_whole
 from hyve.writer import LEGEND
 
 _NAMES = 40
@@ -47,13 +50,13 @@ _NAMES = 40
 _NAMING = 16
 """Of so many columns, those that name who or what the rows are about come before all rows."""
 _SAMPLE = 60
-_TOGETHER = 24
-"""Most columns of one value that share a line: a line is shown as a whole or not at all."""
-_COLUMN = 8
-"""Tokens that the line of a column has at least."""
-_LEFT_OUT = "… for a cell: left out"
-_VALUES, _VALUE = 5, 30
-"""So many values of a column are told, one more for so many tokens of the budget; of who rows are about all are."""
+_TOGETHER, _EQUAL = 24, 12
+"""Most columns of one value that share a line, and that are told together."""
+_PROFILED = 480
+"""So many columns are described before all else is said."""
+_VALUES, _VALUE, _LISTING = 5, 30, 12
+"""So many values of a column are told, of so many columns one more for so many tokens that are spent; of who rows are
+about all are."""
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -71,72 +74,58 @@ class Switches:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table's views, before it is known how much of them fits. `most`: so many values of a column are told."""
+    """A table's views; `note` is said in its header."""
 
     index: int
-    weight: float
-    main: bool
     profile: Profile
     ranked: tuple[int, ...]
-    means: tuple[str, ...]
+    means: tuple[tuple[str, tuple[str, ...]], ...]
     example: str
     rows: RowView | None
     series: dict[str, str]
     mistyped: dict[str, tuple[int, str]]
-    most: int
     in_toon: bool
+    note: str
 
-    def lines(self, limit: int) -> list[Line]:
-        """The candidate lines but for the rows, with cells of at most `limit` characters."""
-        table, views = self.profile.table, self.profile.views
-        i, weight = self.index, self.weight
-        head = 1000.0 + weight if self.main else weight * 1.35
-        parts, _ = self._parts
-        lines = [Line(i, HEAD, 0, head, f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}", parts=parts)]
+    def items(self) -> Iterator[Item]:
+        """What there is to say, each line with the share of the table's weight that is its priority."""
+        table, views, i = self.profile.table, self.profile.views, self.index
+        parts, owners = self._parts
+        yield Plain(Line(i, HEAD, 0, _header(table, self.note), parts=parts), 1.35)
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
         alone -= {k for k in alone if views[k].column.name in self.mistyped or tells_faults(views[k])}
+        alone -= {k for k in alone if not views[k].same and not shown_whole(_only(views[k]), SHORT)}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
             named, tells, name = names_entities(views[k]), tells_faults(views[k]), views[k].column.name
             share = 1.3 / (1 + 0.15 * place)
-            priority = weight * (1.25 if named and place < _NAMING else max(1.1, share) if tells else share)
-            some = min(SMALL, max(_VALUES, self.most)) if place < 12 else _VALUES
-            most = SMALL if named or tells else some
-            told = _column_line(views[k], most, self.series, self.mistyped.get(name), limit)
-            lines.append(Line(i, COLUMNS, k, priority, told, (name,), varied=True))
+            share = 1.25 if named and place < _NAMING else max(1.1, share) if tells else share
+            few = SMALL if named or tells else _VALUES
+            each = _VALUE if place < _LISTING else math.inf
+            yield _column(i, k, share, views[k], few, each, self.series, self.mistyped.get(name))
+        order = len(views)
         for of_entities, share in ((True, 1.25), (False, 0.7)):
-            few = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
-            for text, columns in _alike(few, limit):
-                lines.append(Line(i, COLUMNS, len(views), weight * share, text, columns))
-        for place, text in enumerate(self.means):
-            lines.append(Line(i, MEANS, place, weight * 1.2 / (1 + 0.8 * place), text))
+            some = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
+            for label, pieces in _alike(some):
+                yield Listing(Line(i, COLUMNS, order, label), share, pieces, _nothing)
+                order += 1
+        for place, (text, averages) in enumerate(self.means):
+            said = [Part(average) for average in averages]
+            yield Listing(Line(i, MEANS, place, text), 1.2 / (1 + 0.8 * place), said, _more_of(len(said)))
         if self.example:
-            lines.append(Line(i, QUERY, 0, weight * 1.1, self.example))
+            yield Plain(Line(i, QUERY, 0, self.example), 1.1)
         if self.rows is not None:
-            names = ["rowid", *self.rows.columns]
-            columns_line = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
-            notes = (LEGEND["both"],) * self.short() + (_LEFT_OUT,) * self.rows.hides
-            lines.append(Line(i, ROWS, -1, 0.0, columns_line, self.rows.names, notes=notes))
             for place, text in enumerate(self.rows.changes):
-                lines.append(Line(i, MEANS, place - len(self.rows.changes), weight * 1.28 / (1 + 0.1 * place), text))
-        return lines
-
-    def row_lines(self, limit: int) -> Iterator[Line]:
-        """The lines of the rows, made one by one, those that matter more first."""
-        parts, owners = self._parts
-        if self.rows is None:
-            return
-        for row, share, cells in self.rows.rows:
-            if self.in_toon:
-                limits = self.rows.limits(row, limit) or (limit,) * len(cells)
-                shown = [
-                    show(cell, most) if type(cell) is str else cell for cell, most in zip(cells, limits, strict=True)
-                ]
-                text = f"  {toon.row([row, *shown])}"
-            else:
-                text = f"{row}|{self.rows.text(row, cells, limit)}"
-            yield Line(self.index, ROWS, row, self.weight * share, text, part=int(owners[row]) if parts else -1)
+                yield Plain(Line(i, MEANS, place - len(self.rows.changes), text), 1.28 / (1 + 0.1 * place))
+            rows = RowLines(
+                i, self.rows, lambda row: int(owners[row]) if parts else -1, self.in_toon, (LEGEND["both"],)
+            )
+            first = rows.next()
+            if first is not None:
+                yield first
+        if len(told(table)) > len(views):
+            yield _Further(i, self.profile)
 
     @cached_property
     def _parts(self) -> tuple[tuple[tuple[str, int], ...], Codes]:
@@ -153,51 +142,68 @@ class TableView:
         """The values that name who or what its rows are about."""
         return {value for view in self.profile.views if entity_rank(view) < len(ENTITIES) for value, _ in view.values}
 
-    def short(self) -> bool:
-        """Whether a head holds what its cells have in common."""
-        return self.rows is not None and any(name.endswith("*") or ">" in name for name in self.rows.columns)
 
-    def cuts(self, limit: int) -> bool:
-        """Whether a cell is longer than `limit`."""
-        if any(len(view.low) > limit for view in self.profile.views if view.distinct == 1 and type(view.low) is str):
-            return True
-        return self.rows is not None and self.rows.cuts(limit)
+class _Further:
+    """The columns that are described only when all else is said."""
+
+    section, order, share, least = COLUMNS, 1 << 30, 0.01, math.inf
+
+    def __init__(self, index: int, found: Profile) -> None:
+        self.table, self.done = index, False
+        self._found = found
+
+    def grow(self, ladder: Ladder) -> Sequence[Line]:
+        """Nothing yet: their lines come one by one."""
+        self.done = True
+        known = len(self._found.views)
+        views = profile(self._found.columns, len(told(self._found.table))).views
+        for place, view in enumerate(views[known:], known):
+            order = place + len(views)  # behind the lines of several columns
+            ladder.add(_column(self.table, order, self.share / place, view, _VALUES, math.inf, {}, None))
+        return []
 
 
 @dataclass(frozen=True)
 class Brief:
     """A table of which columns are named, and the values of those that tell who or what its rows are about.
 
-    Its rows are told by telemetry relations, or by others that matter more.
+    Its rows are told by telemetry relations, or by others that matter more. `naming` is the share of its weight that
+    names of entities have.
     """
 
     index: int
-    weight: float
     naming: float
     table: Table
     entities: tuple[ColumnView, ...]
     note: str = ""
 
-    def lines(self, limit: int) -> list[Line]:
-        """The candidate lines."""
-        i, weight, table = self.index, self.weight, self.table
-        columns = tuple(column.name for column in told(table))
-        names = [quote(name) for name in columns]
-        more = f", ... ({len(names) - _NAMES} more)" if len(names) > _NAMES else ""
-        first = max(weight * 1.1, self.naming if self.entities else 0.0)
-        lines = [Line(i, HEAD, 0, first, f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}{self.note}")]
-        lines.append(Line(i, COLUMNS, 0, weight, f"- {', '.join(names[:_NAMES])}{more}", columns))
-        for place, view in enumerate(self.entities, 1):
-            lines.append(Line(i, COLUMNS, place, self.naming, _column_line(view, SMALL, {}, None), (view.column.name,)))
-        return lines
+    def named(self) -> set[str]:
+        """The values that name who or what its rows are about."""
+        return {value for view in self.entities for value, _ in view.values}
 
-    def row_lines(self, limit: int) -> Iterator[Line]:
-        """No row of it is shown."""
-        return iter(())
+    def items(self) -> Iterator[Item]:
+        """What there is to say."""
+        i, table = self.index, self.table
+        names = [column.name for column in told(table)]
+        first = max(1.1, self.naming if self.entities else 0.0)
+        yield Plain(Line(i, HEAD, 0, _header(table, self.note)), first)
+        said = [Part(quote(name)) for name in names[:_NAMES]]
+        yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, _more_of(len(names)))
+        for view in self.entities:
+            yield _column(i, names.index(view.column.name), self.naming, view, SMALL, _VALUE, {}, None)
 
-    def cuts(self, limit: int) -> bool:
-        """Nor any cell."""
-        return False
+
+def _header(table: Table, note: str) -> str:
+    return f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}{note}"
+
+
+def _nothing(count: int) -> str:
+    return ""
+
+
+def _more_of(all_of_them: int) -> Callable[[int], str]:
+    """What says how many of all are not listed."""
+    return lambda listed: f", ... ({all_of_them - listed:,} more)" if listed < all_of_them else ""
 
 
 def _join(table: Table) -> str:
@@ -206,18 +212,12 @@ def _join(table: Table) -> str:
 
 
 def table_view(
-    tables: Sequence[Columns],
-    index: int,
-    weight: float,
-    question: Question,
-    budget: int,
-    switches: Switches,
-    main: bool = False,
+    tables: Sequence[Columns], index: int, question: Question, switches: Switches, note: str = ""
 ) -> TableView:
     """The candidates of one of the tables."""
     columns = tables[index]
     words = question.words
-    table, found = columns.table, profile(columns, max(PROFILED, budget // _COLUMN))
+    table, found = columns.table, profile(columns, _PROFILED)
     only = kinds(columns)
     if only is not None and not only.all:
         unlike = {only.measure, *only.parts}
@@ -227,16 +227,14 @@ def table_view(
     places = range(len(views))
     ranked = tuple(sorted(places, key=lambda i: (_column_rank(views[i], table, words), i)) if switches.rank else places)
     parent, name = _series_name(tables, table)
-    averages = tuple(_mean_lines(found, ranked, words, parent, name, only))
+    averages = tuple(_means(found, ranked, words, parent, name, only))
     example = _example(found, ranked, only) if switches.queries else ""
     series = (
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
-    rows = row_view(found, ranked, question, budget, switches.rank, not switches.toon)
+    rows = row_view(found, ranked, question, switches.rank, not switches.toon)
     other = mistyped(columns, views, lambda text: listing(text, 40))
-    return TableView(
-        index, weight, main, found, ranked, averages, example, rows, series, other, budget // _VALUE, switches.toon
-    )
+    return TableView(index, found, ranked, averages, example, rows, series, other, switches.toon, note)
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -262,10 +260,10 @@ def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
     return score - 6 * (not rank.name_words(view.column.name).isdisjoint(words))
 
 
-def _mean_lines(
+def _means(
     found: Profile, ranked: Sequence[int], words: Sequence[str], above: Columns | None, name: str, only: Kinds | None
-) -> Iterable[str]:
-    """`mean of value by service: ...` for the likeliest measures and dimensions."""
+) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """(`- mean value by service: `, what is said of each) for the likeliest measures and dimensions."""
     views = [found.views[i] for i in ranked]
     groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
     groups.sort(key=lambda view: (rank.name_words(view.column.name).isdisjoint(words), entity_rank(view)))
@@ -279,8 +277,8 @@ def _mean_lines(
             averages = means(found.columns, label, measure.column.name, parent, None if only is None else only.rows)
             if not averages:
                 continue
-            said = ", ".join(f"{listing(name, 40)} {mean:.6g}" for name, mean in averages)
-            yield f"- mean {quote(measure.column.name)}{of} by {by}: {said}"
+            said = tuple(f"{listing(name, 40)} {mean:.6g}" for name, mean in averages)
+            yield f"- mean {quote(measure.column.name)}{of} by {by}: ", said
 
 
 def _series_name(tables: Sequence[Columns], table: Table) -> tuple[Columns | None, str]:
@@ -323,8 +321,8 @@ def _one_value(view: ColumnView) -> bool:
     return view.distinct <= 1 and not view.odd
 
 
-def _alike(views: Sequence[ColumnView], limit: int) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """(line, columns) of the columns that take few words: of one value, empty, or the same as another."""
+def _alike(views: Sequence[ColumnView]) -> Iterable[tuple[str, list[Part]]]:
+    """(label, what is listed) of the columns that take few words: of one value, empty, or the same as another."""
     groups: dict[str, dict[str, list[Column]]] = {}
     for view in views:
         if view.same:
@@ -332,67 +330,78 @@ def _alike(views: Sequence[ColumnView], limit: int) -> Iterable[tuple[str, tuple
         elif not view.distinct:
             label, value = "all empty", ""
         else:
-            label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", _item(view, limit)
+            label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", _item(view)
         groups.setdefault(label, {}).setdefault(value, []).append(view.column)
     for label, values in groups.items():
-        texts: list[str] = []
-        columns: list[str] = []
+        parts: list[Part] = []
+        told = 0
         for value, alike in values.items():
-            for start in range(0, len(alike), _TOGETHER):
-                some = [column.name for column in alike[start : start + _TOGETHER]]
+            most = _EQUAL if value else 1
+            for start in range(0, len(alike), most):
+                some = tuple(column.name for column in alike[start : start + most])
                 names = [quote(name) for name in some]
-                texts.append(" = ".join([*names, value]) if value else ", ".join(names))
-                columns += some
-                if len(columns) >= _TOGETHER:
-                    yield f"- {label}: {', '.join(texts)}", tuple(columns)
-                    texts, columns = [], []
-        if texts:
-            yield f"- {label}: {', '.join(texts)}", tuple(columns)
+                parts.append(Part(" = ".join([*names, value]) if value else ", ".join(names), some))
+                told += len(some)
+                if told >= _TOGETHER:
+                    yield f"- {label}: ", parts
+                    parts, told = [], 0
+        if parts:
+            yield f"- {label}: ", parts
 
 
-def _item(view: ColumnView, limit: int) -> str:
+def _item(view: ColumnView) -> str:
     """The one value of a column among others."""
     value = _only(view)
-    return listing(value, limit) if view.column.type == "VARCHAR" else show(value, limit)
+    return listing(value, SHORT) if view.column.type == "VARCHAR" else show(value, SHORT)
 
 
 def _only(view: ColumnView) -> Any:
     return view.values[0][0] if view.values else view.low
 
 
-def _column_line(
-    view: ColumnView, most: int, series: dict[str, str], mistyped: tuple[int, str] | None, limit: int = 60
-) -> str:
-    """A column's line; `series` names the numbers of series, `mistyped` tells its texts that have no number or time."""
-    head = f"- {quote(view.column.name)} {view.column.type}"
+def _column(
+    table: int,
+    place: int,
+    share: float,
+    view: ColumnView,
+    few: int,
+    each_more: float,
+    series: dict[str, str],
+    mistyped: tuple[int, str] | None,
+) -> Item:
+    """A column's line: of values `few` at first, and one more for `each_more` tokens that are spent. `series` names the
+    numbers of series, `mistyped` tells its texts that have no number or time."""
+    name = view.column.name
+    head = f"- {quote(name)} {view.column.type}"
     texts, other = mistyped or (0, "")
     nulls = other + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
+
+    def line(text: str) -> Line:
+        return Line(table, COLUMNS, place, text, (name,), varied=True)
+
     if view.distinct == 0:
-        return f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"
+        return Plain(line(f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"), share)
     if view.distinct == 1:
-        return f"{head} = {show(_only(view), limit)}{nulls}"
-    span = "" if view.low is None else f"{show(view.low)}..{show(view.high)}"
+        return Cell(line(f"{head} = "), share, _only(view), nulls)
     mean = "" if view.mean is None else f", mean {view.mean:.6g}"
     if listed(view):
         counts = {count for _, count in view.values}
         each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
-        names = series if view.column.name == SERIES else {}
-        shown = [f"{value} = {names[value]}" if value in names else value for value, _ in view.values[:most]]
-        named = [
-            listing(text) if each else f"{listing(text)} {count:,}"
-            for text, (_, count) in zip(shown, view.values[:most], strict=True)
-        ]
-        more = f", ... ({view.distinct - len(named):,} more)" if view.distinct > len(named) else ""
-        return f"{head}: {view.distinct} values{each}{mean}{nulls}: {', '.join(named)}{more}"
-    edge = ""
+        names = series if name == SERIES else {}
+        shown = [(f"{value} = {names[value]}" if value in names else value, n) for value, n in view.values]
+        parts = [Part(listing(text) if each else f"{listing(text)} {count:,}") for text, count in shown]
+        text = f"{head}: {view.distinct} values{each}{mean}{nulls}: "
+        return Listing(line(text), share, parts, _more_of(view.distinct), few, each_more)
+    edges: list[str] = []
     filled = view.rows - view.nulls
     short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
     if len(view.samples) == 5 and filled > 5 and short and not view.time and view.step is None:
         first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
-        edge = f", in order: {', '.join(first)}, ... ({filled - 5:,} more rows), {', '.join(last)}"
-    if not view.numeric and not view.time:
-        span = ""
+        for most, least in ((1, 1), (3, 0)):
+            some = [*first[:most], f"... ({filled - most - 2 + least:,} more rows)", *last[least:]]
+            edges.append(f", in order: {', '.join(some)}")
+    span = f", {show(view.low)}..{show(view.high)}" if (view.numeric or view.time) and view.low is not None else ""
     step = ""
     if view.step is not None:
         unit = " s" if view.time else ""
@@ -400,7 +409,7 @@ def _column_line(
             f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
         )
         mean = ""
-    return f"{head}: {view.distinct:,} distinct{', ' + span if span else ''}{step}{mean}{nulls}{edge}"
+    return Plain(line(f"{head}: {view.distinct:,} distinct{span}{step}{mean}{nulls}"), share, edges)
 
 
 def _rows(count: int) -> str:

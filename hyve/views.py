@@ -4,8 +4,8 @@ Rules:
 - What fits is shown whole, in its cheapest lossless form.
 - What does not fit is cut with a count: totals in headers are of all rows, and a table that shows fewer rows than it
   has ends in `... (762 more rows)`.
-- A line is taken before another by its priority alone, so a larger budget only adds. What stands out or was asked for
-  goes before what is usual; the tables that the relations were made from come last.
+- A larger budget only adds: all climb the same ladder. What stands out or was asked for goes before what is usual; the
+  tables that the relations were made from come last.
 - No budget is left unused while something is cut: then more rows, more tables and longer cells are shown.
 - Same store, same question, same budget: same bytes.
 """
@@ -13,16 +13,16 @@ Rules:
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import merge
 
 from hyve import codecs, notation, question, rank
 from hyve.catalog import Table
 from hyve.collector import collector_paused
 from hyve.columns import Columns
-from hyve.fit import Fitted, Line, fit, precedence
+from hyve.fit import Step, fit
+from hyve.growing import LONG
+from hyve.ladder import Ladder, LongerCells
 from hyve.naming import quote
 from hyve.profile import entities, free_text, structural, told
 from hyve.store import Datastore
@@ -31,21 +31,8 @@ from hyve.templates import alike
 from hyve.tokens import count_tokens
 
 _DETAILED, _BRIEF = 12, 24
-_MAIN, _ROOMY = 3, 1_200
-"""So many tables have a place before anything is said of the others; with fewer tokens than that, it is one, which also
-gets most of them, and cells are shorter."""
-_CELLS = (60, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
-_WIDER = 2.5
-"""Cells of a view that is roomy are about so many times as long as those of one that is not."""
-_LONGEST = 32
-"""Cells may have so many characters for each token of the budget: no view has room for longer ones."""
-_HALVINGS = 4
-_READY, _MORE = 1.25, (1.25, 2.5)
-"""Rows are made ready, those that matter most first, for so many times the budget, and more where it has gaps left."""
-_ROW = 12
-"""Tokens of a short row: for less no more rows are made ready."""
-_SLACK = 0.02
-"""The share of the budget that may stay unused while something is cut."""
+_MAIN = 3
+"""So many tables have a place before anything is said of the others."""
 
 
 @dataclass(frozen=True)
@@ -72,68 +59,41 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     weights = _weights(tables, asks.words)
     ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
     notes = {i: note for i, table in enumerate(tables) if (note := _told_elsewhere(store, table))}
+    note = _UTC if any(map(_timed, tables)) else ""
+    return Excerpt(fit(_ladder(columns, ranked, weights, notes, asks, switches), tables, budget, note), True)
+
+
+def _ladder(
+    columns: Sequence[Columns],
+    ranked: Sequence[int],
+    weights: Sequence[float],
+    notes: Mapping[int, str],
+    asks: question.Question,
+    switches: Switches,
+) -> Iterator[Iterator[Step] | LongerCells]:
+    """All that can be said of the tables, `ranked` by their weights, in the order in which a larger budget says it.
+
+    What relations tell, as `notes` say, is not told twice as long as anything else is cut.
+    """
+    tables = [read.table for read in columns]
     detailed = [i for i in ranked[:_DETAILED] if i not in notes]
-    main = detailed[: _MAIN if budget >= _ROOMY else 1]
-    if budget < _ROOMY:
-        weights = [weight * 2 if i in main else weight for i, weight in enumerate(weights)]
-    full = {i: table_view(columns, i, weights[i], asks, budget, switches, i in main) for i in detailed}
-    pending = [i for i in ranked if i not in full]
-    known = {value for view in full.values() for value in view.named()}
-    views: dict[int, TableView | Brief] = {**full}
-    timed = any(map(_timed, tables))
+    ladder = Ladder(tables, weights, detailed[:_MAIN])
+    views: dict[int, TableView | Brief] = {i: table_view(columns, i, asks, switches) for i in detailed}
+    pending = [i for i in ranked if i not in views]
+    known = {value for view in views.values() for value in view.named()}
     for i in pending[:_BRIEF]:
         unnamed = tuple(view for view in entities(columns[i]) if not known.issuperset(v for v, _ in view.values))
         known.update(value for view in unnamed for value, _ in view.values)
         if unnamed or (i in notes and i in ranked[:_DETAILED]):
-            views[i] = Brief(i, weights[i], max(weights), tables[i], unnamed, notes.get(i, ""))
-
-    def best(limit: int, budget: int = budget) -> Fitted:
-        lines = [line for view in views.values() for line in view.lines(limit)]
-        rows = merge(*(view.row_lines(limit) for view in views.values()), key=precedence)
-        note = _UTC if timed else ""
-        rest = [i for i in range(len(tables)) if i not in views]
-        lines += _worth(rows, budget * _READY)
-        found = fit(lines, tables, rest, budget, note)
-        for more in _MORE:
-            further = list(_worth(rows, budget * more)) if found.unused > _ROW else []
-            if not further:
-                break
-            lines += further
-            tried = fit(lines, tables, rest, budget, note)
-            found = tried if 0 <= tried.unused < found.unused else found
-        return found
-
-    def cut(limit: int, shown: Fitted) -> bool:
-        """Whether cells are cut at `limit` while budget is left."""
-        return shown.unused > budget * _SLACK and any(view.cuts(limit) for view in views.values())
-
-    cells = list(_CELLS[1 if budget >= _ROOMY else 0 :])
-    while cells[-1] < _LONGEST * budget:
-        cells.append(cells[-1] * 2)
-    if _ROOMY <= budget < _ROOMY * _WIDER and any(view.cuts(_CELLS[0]) for view in views.values()):
-        # With the shorter cells of a smaller budget there may be more rows: those that it has stay.
-        stay = best(_CELLS[0], _ROOMY - 1).rows
-        limits = range(_CELLS[0] + 1, cells[0] + 1)
-        cells[0] = _CELLS[0] + bisect_left(limits, True, key=lambda limit: not stay <= best(limit).rows)
-    found = best(cells[0])
-    # What relations tell is not told twice as long as anything else is cut.
+            views[i] = Brief(i, max(weights) / weights[i], tables[i], unnamed, notes.get(i, ""))
+    named = [*sorted(views), *(i for i in range(len(tables)) if i not in views)]
+    yield ladder.steps((item for i in sorted(views) for item in views[i].items()), named)
     for again in (False, True):
-        for i in [i for i in pending if (i in notes) == again]:
-            if found.unused <= budget * _SLACK or (again and found.left):
-                break
-            views[i] = table_view(columns, i, weights[i], asks, budget, switches)
-            found = best(cells[0])
-        found = _lengthened(found, cells, best, cut)
-    return Excerpt(found.text, True)
-
-
-def _worth(rows: Iterator[Line], tokens: float) -> Iterator[Line]:
-    """The next rows of so many tokens."""
-    for line in rows:
-        yield line
-        tokens -= line.cost
-        if tokens < 0:
-            return
+        for i in pending:
+            if (i in notes) == again:
+                yield ladder.steps(table_view(columns, i, asks, switches, notes.get(i, "")).items())
+        if cells := ladder.cut():
+            yield LongerCells(cells, LONG)
 
 
 def _told_elsewhere(store: Datastore, table: Table) -> str:
@@ -149,31 +109,6 @@ def _as_received(table: Table, tables: Sequence[Table]) -> bool:
     if not table.source or table.parent or table.path != "$":
         return table.source
     return table.rows <= 2 * max((other.rows for other in tables if other.kind == "relation"), default=0)
-
-
-def _lengthened(
-    found: Fitted, limits: Sequence[int], best: Callable[[int], Fitted], cut: Callable[[int, Fitted], bool]
-) -> Fitted:
-    """`found` with cells as long as can be without a line less."""
-    shorter, longer = limits[0], limits[-1]
-    for limit in limits[1:]:
-        if not cut(shorter, found):
-            return found
-        tried = best(limit)
-        if tried.lines < found.lines:
-            longer = limit
-            break
-        shorter, found = limit, tried
-    for _ in range(_HALVINGS):
-        middle = (shorter + longer) // 2
-        if middle == shorter or not cut(shorter, found):
-            return found
-        tried = best(middle)
-        if tried.lines < found.lines:
-            longer = middle
-        else:
-            shorter, found = middle, tried
-    return found
 
 
 def _timed(table: Table) -> bool:

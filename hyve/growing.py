@@ -1,0 +1,154 @@
+"""What is said of a table beside its rows, each a line that grows step by step (H14, H20)."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from hyve.fit import Line
+from hyve.ladder import ROOMY, Growing, Ladder
+from hyve.rowview import SPARE, show
+
+SHORT, LONG = 60, 160
+"""Characters of cells until much is said, and after."""
+_CHARACTERS, _LONG_WORDS = 3, 10
+"""Characters of a token, rather too few, and rather too many."""
+SPARE_ROOM = 8
+"""A step is not parted for so many tokens."""
+
+
+class Plain:
+    """A line that is said at once, or first without its `ends`, each of which says more than the one before."""
+
+    least = 0.0
+
+    def __init__(self, line: Line, share: float, ends: Sequence[str] = ()) -> None:
+        self.table, self.section, self.order = line.slot
+        self.share, self.done = share, False
+        self._lines = [replace(line, text=line.text + end) for end in ("", *ends)]
+
+    def grow(self, ladder: Ladder) -> Sequence[Line]:
+        """It with the longest end that there is room for."""
+        before = self._lines[0].tokens if self._said else 0
+        last = len(self._lines) - 1
+        while last and self._lines[last].tokens - before > ladder.room + SPARE_ROOM:
+            last -= 1
+        last = max(last, int(self._said))
+        del self._lines[:last]
+        self._said, self.done = True, len(self._lines) == 1
+        return [self._lines[0]]
+
+    _said = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the things that a line lists, and the columns that it is about."""
+
+    text: str
+    columns: tuple[str, ...] = ()
+
+
+class Listing:
+    """A line that lists things, so many of them as there is room for; then `more` says how many there are besides.
+
+    Beyond `few` it lists one more for each `each` tokens that are spent.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        share: float,
+        parts: Sequence[Part],
+        more: Callable[[int], str],
+        few: int = 1 << 30,
+        each: float = math.inf,
+    ) -> None:
+        self.table, self.section, self.order = line.slot
+        self.share, self.least, self.done = share, 0.0, False
+        self._line, self._parts, self._more = line, parts, more
+        self._few, self._each = few, each
+        self._listed = self._size = self._length = 0
+
+    def _said(self, count: int) -> Line:
+        line, parts = self._line, self._parts[:count]
+        text = line.text + ", ".join([part.text for part in parts]) + self._more(count)
+        columns = line.columns + tuple(name for part in parts for name in part.columns)
+        return Line(*line.slot, text, columns, varied=line.varied, notes=line.notes)
+
+    def grow(self, ladder: Ladder) -> Sequence[Line]:
+        """As many parts more as there is room for, and at least one."""
+        listed, most = self._listed, self._most(ladder)
+        said = self._said(most)
+        longer = len(said.text) - self._length
+        # What is certain to be too long is not counted.
+        size = longer // _CHARACTERS if longer > _LONG_WORDS * ladder.room else said.tokens - self._size
+        while size > ladder.room + SPARE_ROOM and most > listed + 1:
+            sizes = list(accumulate(len(part.text) + 2 for part in self._parts[listed:most]))
+            head = 0 if listed else len(self._line.text)
+            fits = bisect_right(sizes, (head + sizes[-1]) * ladder.room // size - head)
+            most = min(listed + max(1, fits), most - 1)
+            said = self._said(most)
+            size = said.tokens - self._size
+        self._listed, self._size, self._length = most, said.tokens, len(said.text)
+        self.done = most == len(self._parts)
+        self.least = self._each * self._next(most) if most >= self._few else 0.0
+        return [said]
+
+    def _most(self, ladder: Ladder) -> int:
+        """How many parts may be listed now."""
+        most = max(self._few, self._listed)
+        if self._listed >= self._few:
+            most = self._next(self._listed)
+        while most < len(self._parts) and self._each * self._next(most) <= ladder.spent:
+            most = self._next(most)
+        return min(most, len(self._parts))
+
+    @staticmethod
+    def _next(count: int) -> int:
+        return count + max(1, count // 2)
+
+
+class Cell:
+    """A column's one value, which may be long."""
+
+    def __init__(self, line: Line, share: float, value: object, end: str) -> None:
+        self.table, self.section, self.order = line.slot
+        self.share, self.least, self.done = share, 0.0, False
+        self._line, self._value, self._end = line, value, end
+        self._limit = self._size = 0
+
+    def line(self, limit: int) -> Line:
+        """It with so many characters of the value."""
+        line = self._line
+        return Line(*line.slot, f"{line.text}{show(self._value, limit)}{self._end}", line.columns, varied=line.varied)
+
+    @property
+    def longest(self) -> int:
+        """Characters of the value."""
+        return len(self._value) if type(self._value) is str else 0
+
+    def grow(self, ladder: Ladder) -> Sequence[Line]:
+        """More of the value."""
+        wanted = SHORT if ladder.spent < ROOMY else LONG
+        line = self.line(wanted)
+        size = line.tokens - self._size
+        if size > ladder.room + SPARE_ROOM and self.longest > max(SHORT, self._limit) + SPARE:
+            wanted = max(SHORT, self._limit + (wanted - self._limit) * ladder.room // size)
+            line = self.line(wanted)
+        self._size = line.tokens
+        self._limit = wanted
+        if self.longest <= wanted + SPARE:
+            self.done = True
+        elif wanted >= LONG:
+            self.done = True
+            ladder.longer.append(self)
+        elif wanted >= SHORT and ladder.spent < ROOMY:
+            self.least = float(ROOMY)
+        return [line]
+
+
+__all__ = ["LONG", "SHORT", "SPARE_ROOM", "Cell", "Growing", "Listing", "Part", "Plain"]
