@@ -8,6 +8,7 @@ from typing import Any
 
 from hyve.errors import SqlError
 from hyve.naming import quote
+from hyve.rowview import OWN_MARK, own_mark
 from hyve.sql import QueryResult
 from hyve.store import Datastore
 from hyve.tokens import count_tokens
@@ -35,19 +36,32 @@ def rows_text(result: QueryResult, budget: int) -> str:
     head = f"{result.total_rows:,} rows\n" + fit("|".join(result.columns[:width]), budget // 2) + more
     spent = count_tokens(head) + 16
     lines: list[str] = []
+    note = ""
     for longest in (400, 100, 25, 6):
         left = budget - spent
         for row in result.rows:
-            cells = (cut(_cell(value).replace("|", "\\|"), longest) for value in row[:width])
-            line = "|".join(cells).replace("\n", "\\n")
+            line = "|".join([_shown(value, longest) for value in row[:width]]).replace("\n", "\\n")
             left -= count_tokens(line) + 1
+            if not note and "\\…" in line:
+                left -= count_tokens(OWN_MARK) + 1
             if left < 0:
                 break
+            note = note or OWN_MARK * ("\\…" in line)
             lines.append(line)
         if lines:
             break
     rest = result.total_rows - len(lines)
-    return "\n".join([head, *lines, *([f"... ({rest:,} more rows)"] if rest else [])])
+    marks = [f"... ({rest:,} more rows)"] * bool(rest) + [note] * bool(note)
+    return "\n".join([head, *lines, *marks])
+
+
+def _shown(value: Any, limit: int) -> str:
+    text = _cell(value).replace("|", "\\|")
+    if len(text) <= limit:
+        return own_mark(text)
+    while limit > 1 and text[limit - 1] == "\\":  # it would make the mark of the cut the data's own
+        limit -= 1
+    return cut(text, limit)
 
 
 def _cell(value: Any) -> str:

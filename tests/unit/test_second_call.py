@@ -97,6 +97,18 @@ async def test_cells_that_are_cut_for_the_second_call_say_so() -> None:
     assert "…(+603 chars)" in model.asked[1][0][-1]["content"]
 
 
+def test_a_text_like_the_mark_of_a_cut_is_told_apart_in_rows_of_a_query() -> None:
+    """H20: the data's own mark has a backslash, which is explained where it occurs and only there."""
+    texts = ["a…(+5 chars)", "…", "b" * 500, "c" * 399 + "\\" + "d" * 99, "e…"]
+    result = QueryResult("SELECT", ("t",), ("VARCHAR",), tuple((text,) for text in texts), 5, 0.0)
+    lines = rowtext.rows_text(result, 2_000).split("\n")
+    assert lines[2:4] == ["a\\…(+5 chars)", "\\…"]
+    assert lines[4:7] == ["b" * 400 + "…(+100 chars)", "c" * 399 + "…(+100 chars)", "e…"]
+    assert lines[7:] == ["\\… in a cell: the data's own …"]
+    plain = QueryResult("SELECT", ("t",), ("VARCHAR",), (("b" * 500,), ("",)), 2, 0.0)
+    assert rowtext.rows_text(plain, 2_000).split("\n")[2:] == ["b" * 400 + "…(+100 chars)", ""]
+
+
 def test_tables_are_named_so_that_a_statement_can_read_them() -> None:
     """A model has one query: `FROM values` is read by DuckDB and refused by the guard's second parser."""
     with stages.load((stages.Payload("rows", json.dumps({"values": [{"n": i} for i in range(3)]})),)) as store:
