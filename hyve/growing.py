@@ -28,7 +28,7 @@ class Plain:
     def __init__(self, line: Line, share: float, ends: Sequence[str] = ()) -> None:
         self.table, self.section, self.order = line.slot
         self.share, self.done = share, False
-        self._lines = [replace(line, text=line.text + end) for end in ("", *ends)]
+        self._lines = [line, *(replace(line, text=line.text + end) for end in ends)]
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """It with the longest end that there is room for."""

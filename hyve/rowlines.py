@@ -22,6 +22,8 @@ _NARROW, _NARROWER = 32, 4
 """Cells of long texts that are no message are cut to a part of others' length: rows need the room."""
 _PIECE, _BRIEF = 24, 2
 """A cell is cut to no fewer characters; those of so few are never left out."""
+_TINY = 5
+"""Cells of so few characters are shown whole wherever they are shown."""
 _FIRST = 2
 """The first row of a table has at least so many cells."""
 _NOTE = "… for a cell: left out"
@@ -150,19 +152,27 @@ class Row:
         return cell is LEFT_OUT or has >= self._due(place, limit) or (has > 0 and shown_whole(cell, has))
 
     def _reached(self, limit: int) -> bool:
+        if not self._short and min(self._limits[place] for place in self._rows.places) >= limit:
+            return True
         return all(self._enough(place, limit) for place in self._rows.places)
 
     @property
     def _whole(self) -> bool:
         cells, limits = self._cells, self._limits
-        return all(cells[p] is LEFT_OUT or shown_whole(cells[p], limits[p]) for p in self._rows.places)
+        for place in self._rows.places:
+            cell = cells[place]
+            if type(cell) is str and len(cell) > _TINY and not shown_whole(cell, limits[place]):
+                return False
+        return True
 
     def _grown(self, target: int, room: int) -> Line:
         """It with all that is due where there is room for that, else with what matters most of that."""
         before, places = self._limits, self._rows.places
         all_due = list(before)
         for place in places:
-            all_due[place] = max(before[place], self._due(place, target))
+            due = self._due(place, target) if self._short else target
+            if due > before[place]:
+                all_due[place] = due
         line = self._line(all_due)
         if line.tokens - self._tokens <= room + SPARE_ROOM:
             self._limits = all_due
