@@ -1,7 +1,9 @@
 """Every setting, frozen, from `HYVE_*` variables: the only reader of the environment in the project.
 
 Rules: a bad value is one line (`HyveError`) that names the variable, never a traceback; secrets are
-masked in `repr`. The Kafka timeouts' defaults suit a real broker. On the embedded one, a group join takes
+masked in `repr`. A name that is nearly a setting's is refused too, for what it was to say would go unheard; any other
+that no setting has is told once. All numbers are bounded, so that sums of them fit what Kafka and the clocks take. The
+Kafka timeouts' defaults suit a real broker. On the embedded one, a group join takes
 half of the rebalance timeout, so its workers are given short ones (see `EMBEDDED`).
 
 How the timeouts stand to each other:
@@ -15,7 +17,11 @@ How the timeouts stand to each other:
 
 from __future__ import annotations
 
+import difflib
+import logging
+import os
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -26,6 +32,8 @@ from hyve.errors import HyveError
 from hyve.redact import KINDS
 from hyve.secretforms import LABELS
 from schemas import TOPICS, Topic
+
+log = logging.getLogger("hyve")
 
 EMBEDDED: Final[dict[str, str]] = {
     "HYVE_REBALANCE_TIMEOUT": "4",
@@ -38,11 +46,21 @@ EMBEDDED: Final[dict[str, str]] = {
 RAW_FORMATS: Final = ("otlp_proto", "json", "text")
 """What a raw topic may be said to hold; without a word each record is recognised."""
 
+_DAY: Final = 86_400.0
+_PREFIX: Final = "HYVE_"
+_ALIKE: Final = 0.77
+"""From this likeness on (as difflib has it) a name is taken for a setting's that was mistyped."""
+
+_LINKS: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
+"""How the names end that Kubernetes gives each container for a Service, such as one that is called hyve-intake."""
+
 
 class Settings(BaseSettings):
     """Settings of one process. Times are seconds and sizes bytes unless a name says otherwise."""
 
-    model_config = SettingsConfigDict(env_prefix="HYVE_", frozen=True, extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, frozen=True, extra="ignore", env_ignore_empty=True, allow_inf_nan=False
+    )
 
     bootstrap_servers: str = Field(default="127.0.0.1:9092", description="host:port of Kafka brokers, by commas.")
     topic_prefix: str = Field(default="hyve", pattern=r"^[A-Za-z0-9_-]{1,64}$")
@@ -50,13 +68,16 @@ class Settings(BaseSettings):
         default="", description="Topics that the intake reads, TOPIC or TOPIC=FORMAT, by commas; empty: PREFIX.raw."
     )
     time_behind: float = Field(
-        default=7 * 86_400.0, gt=0, description="An event older than its raw record by more has that one's timestamp."
+        default=7 * _DAY,
+        gt=0,
+        le=3650 * _DAY,
+        description="An event older than its raw record by more has that one's timestamp.",
     )
     time_ahead: float = Field(
         default=600.0, gt=0, le=3_000, description="The same for times to come. Kafka refuses those of over an hour."
     )
     replication: int = Field(default=1, ge=1, le=10, description="Replicas of the topics that HYVE creates.")
-    connect_timeout: float = Field(default=5.0, gt=0, le=120)
+    connect_timeout: float = Field(default=5.0, ge=0.1, le=120)
 
     rebalance_timeout: float = Field(
         default=0.0,
@@ -67,7 +88,7 @@ class Settings(BaseSettings):
     session_timeout: float = Field(
         default=30.0, ge=6, le=1800, description="Silence after which a worker is out of its group; Kafka's own bounds."
     )
-    heartbeat_interval: float = Field(default=3.0, gt=0)
+    heartbeat_interval: float = Field(default=3.0, ge=0.1, le=900)
     stall_timeout: float = Field(
         default=0.0,
         ge=0,
@@ -85,13 +106,19 @@ class Settings(BaseSettings):
     llm_api_key: SecretStr = SecretStr("")
     llm_api: str = Field(default="", pattern=r"^(openai|anthropic)?$", description="Empty: the address says it.")
     llm_timeout: float = Field(
-        default=60.0, gt=0, description="Longest that one model may take, and wait for its turn."
+        default=60.0, gt=0, le=_DAY, description="Longest that one model may take, and wait for its turn."
     )
     llm_max_tokens: int = Field(default=0, ge=0, le=1_000_000, description="Most tokens of an answer; 0: the server's.")
     llm_concurrency: int = Field(default=64, ge=1, le=10_000, description="Calls in flight, of each model and process.")
-    llm_requests_per_minute: int = Field(default=0, ge=0, description="0: no limit. Of each model and process.")
-    llm_tokens_per_minute: int = Field(default=0, ge=0, description="0: no limit. Prompt and longest answer count.")
-    llm_breaker_failures: int = Field(default=5, ge=1, description="Failures in a row after which a model rests.")
+    llm_requests_per_minute: int = Field(
+        default=0, ge=0, le=1_000_000, description="0: no limit. Of each model and process."
+    )
+    llm_tokens_per_minute: int = Field(
+        default=0, ge=0, le=10_000_000_000, description="0: no limit. Prompt and longest answer count."
+    )
+    llm_breaker_failures: int = Field(
+        default=5, ge=1, le=1_000_000, description="Failures in a row after which a model rests."
+    )
     llm_breaker_rest: float = Field(default=30.0, gt=0, le=3600)
     llm_fallback_model: str = Field(default="", description="Asked where the first model fails.")
     llm_fallback_base_url: str = Field(default="", description="Empty: the first model's server.")
@@ -102,7 +129,7 @@ class Settings(BaseSettings):
 
     budget: int = Field(default=4000, ge=200, le=1_000_000, description="Tokens of the first prompt.")
     follow_up_budget: int = Field(default=2000, ge=200, le=1_000_000, description="Tokens of the second prompt.")
-    deadline: float = Field(default=300.0, gt=0, description="How long one request may take, end to end.")
+    deadline: float = Field(default=300.0, gt=0, le=_DAY, description="How long one request may take, end to end.")
 
     redact: str = Field(
         default="secrets", description="What a model sees masked, by commas: secrets, emails, ips. none: nothing."
@@ -113,10 +140,16 @@ class Settings(BaseSettings):
 
     pool_size: int = Field(default=2, ge=1, le=256, description="Processes that hold request stores.")
     pool_stores: int = Field(default=64, ge=1, le=10_000, description="Stores that one process keeps.")
-    pool_memory: int = Field(default=4 << 30, ge=0, description="Bytes that one process may hold (Linux); 0: no limit.")
-    pool_ttl: float = Field(default=900.0, gt=0, description="Seconds after which a store without an answer is closed.")
-    prepare_timeout: float = Field(default=120.0, gt=0, description="Longest that building one store may take.")
-    query_timeout: float = Field(default=30.0, gt=0, description="Longest that one other store call may take.")
+    pool_memory: int = Field(
+        default=4 << 30, ge=0, le=1 << 50, description="Bytes that one process may hold (Linux); 0: no limit."
+    )
+    pool_ttl: float = Field(
+        default=900.0, gt=0, le=7 * _DAY, description="Seconds after which a store without an answer is closed."
+    )
+    prepare_timeout: float = Field(
+        default=120.0, gt=0, le=_DAY, description="Longest that building one store may take."
+    )
+    query_timeout: float = Field(default=30.0, gt=0, le=_DAY, description="Longest that one other store call may take.")
 
     alert_settle: float = Field(
         default=1.0, ge=0, le=300, description="How long alerts wait for others of their group."
@@ -130,9 +163,9 @@ class Settings(BaseSettings):
     collect_bytes: int = Field(
         default=24 << 20, ge=1024, le=48 << 20, description="Telemetry in one request; the newest is kept."
     )
-    collect_timeout: float = Field(default=30.0, gt=0)
+    collect_timeout: float = Field(default=30.0, gt=0, le=_DAY)
     collect_idle: float = Field(default=0.5, gt=0, le=30, description="Silence after which a partition is read.")
-    webhook_bytes: int = Field(default=32 << 20, ge=1024, description="Largest webhook body.")
+    webhook_bytes: int = Field(default=32 << 20, ge=1024, le=1 << 30, description="Largest webhook body.")
 
     claim_url: str = Field(default="", description="Where data too large for a record lies: file:///x, s3://bucket/x.")
     claim_bytes: int = Field(default=32 << 20, ge=1024, le=48 << 20, description="Data above which it lies there.")
@@ -179,7 +212,7 @@ class Settings(BaseSettings):
     def _hosts(cls, value: str) -> str:
         for server in value.split(","):
             host, _, port = server.strip().rpartition(":")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
                 raise ValueError(f"{server.strip()!r} is not host:port")
         return value
 
@@ -266,12 +299,37 @@ class Settings(BaseSettings):
 
 def load(**overrides: Any) -> Settings:
     """Settings from the environment; `overrides` win. Raises `HyveError` that names each bad variable."""
+    _check_names(os.environ)
     try:
         return Settings(**overrides)
     except ValidationError as error:
         faults = []
         for fault in error.errors(include_url=False, include_input=False):
-            name = "HYVE_" + "_".join(str(step) for step in fault["loc"]).upper() if fault["loc"] else ""
+            name = _PREFIX + "_".join(str(step) for step in fault["loc"]).upper() if fault["loc"] else ""
             text = fault["msg"].removeprefix("Value error, ")
             faults.append(f"{name}: {text}" if name else text)
         raise HyveError(f"bad settings: {'; '.join(faults)}") from None
+
+
+def _check_names(environ: Mapping[str, str]) -> None:
+    """Raises `HyveError` for names that are nearly a setting's; the others that no setting has are told in the log."""
+    known = {name.upper() for name in Settings.model_fields}
+    mistyped, strange = [], []
+    for given, value in environ.items():
+        name = given.upper().removeprefix(_PREFIX)
+        link = _LINKS.search(name) or (name.endswith("_PORT") and "://" in value)
+        if name == given.upper() or name in known or link:
+            continue
+        if alike := difflib.get_close_matches(name, known, 1, _ALIKE):
+            mistyped.append(f"{given}: no setting has this name; is {_PREFIX}{alike[0]} meant?")
+        else:
+            strange.append(given)
+    if mistyped:
+        raise HyveError(f"bad settings: {'; '.join(sorted(mistyped))}")
+    if new := sorted(set(strange) - _TOLD):
+        _TOLD.update(new)
+        log.warning("settings: %s: no setting has this name, so it does nothing", ", ".join(new))
+
+
+_TOLD: set[str] = set()
+"""Names that were told."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from hyve.errors import HyveError
-from workers.settings import load
+from workers.settings import Settings, load
+
+NUMBERS = sorted(name for name, field in Settings.model_fields.items() if field.annotation in (int, float))
 
 
 def test_environment_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +120,64 @@ def test_a_session_timeout_that_kafka_refuses_is_refused_here(monkeypatch: pytes
     monkeypatch.setenv("HYVE_SESSION_TIMEOUT", seconds)
     with pytest.raises(HyveError, match="HYVE_SESSION_TIMEOUT: Input should be"):
         load()
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e308", "9" * 400, "-1e308"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_number_is_without_bounds(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    variable = f"HYVE_{name.upper()}"
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(HyveError, match=f"^bad settings: {variable}: "):
+        load()
+
+
+def test_the_largest_numbers_give_times_that_kafka_and_clocks_take() -> None:
+    """Kafka's are milliseconds of 31 bits, Python's locks wait at most for some 292 years."""
+    most = {}
+    for name in NUMBERS:
+        for bound in Settings.model_fields[name].metadata:
+            most[name] = getattr(bound, "le", most.get(name))
+    assert set(most) == set(NUMBERS)
+    settings = load(**{**most, "stall_timeout": 0, "heartbeat_interval": 1})
+    for seconds in (settings.session_timeout, settings.rebalance_timeout, settings.rebalance_limit):
+        assert seconds * 1000 < 2**31
+    assert max(settings.record_limit, settings.stall_limit, settings.time_behind) < 2**32
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("HYVE_REDACTS", "HYVE_REDACT"),
+        ("HYVE_REDACTION", "HYVE_REDACT"),
+        ("HYVE_LLM_KEY", "HYVE_LLM_API_KEY"),
+        ("HYVE_RAW_TOPIC", "HYVE_RAW_TOPICS"),
+        ("hyve_deadlines", "HYVE_DEADLINE"),
+    ],
+)
+def test_a_mistyped_name_is_refused(monkeypatch: pytest.MonkeyPatch, given: str, meant: str) -> None:
+    monkeypatch.setenv(given, "emails,ips")
+    with pytest.raises(HyveError, match=f"{given}: no setting has this name; is {meant} meant\\?") as caught:
+        load()
+    assert "emails" not in str(caught.value)
+
+
+def test_a_name_of_no_setting_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("HYVE_UNHEARD_OF", "hidden-value")
+    caplog.set_level(logging.WARNING, "hyve")
+    load()
+    load()
+    assert [record.getMessage() for record in caplog.records if "UNHEARD" in record.getMessage()] == [
+        "settings: HYVE_UNHEARD_OF: no setting has this name, so it does nothing"
+    ]
+
+
+def test_what_kubernetes_sets_for_a_service_is_no_setting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in (
+        "HYVE_STORE_SERVICE_HOST", "HYVE_STORE_SERVICE_PORT", "HYVE_STORE_SERVICE_PORT_HTTP", "HYVE_STORE_PORT",
+        "HYVE_STORE_PORT_9465_TCP", "HYVE_STORE_PORT_9465_TCP_ADDR",
+    ):  # fmt: skip
+        monkeypatch.setenv(name, "tcp://10.0.0.1:9465")
+    load()
+    assert "HYVE_STORE" not in caplog.text
