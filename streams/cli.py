@@ -190,12 +190,13 @@ def deadletters_replay(
         raise InputError("name the dead letters to replay (see `hyve deadletters list`), or give --all")
     loaded = settings.load()
     if letters:
-        sent, left = deadletters.replay(loaded, [deadletters.get(loaded, name) for name in letters]), 0
+        sent, left = deadletters.replay(loaded, [deadletters.get(loaded, name) for name in dict.fromkeys(letters)]), 0
     else:
         sent, left = deadletters.replay_all(loaded, hours, stage=stage, topic=topic, again=again)
     typer.echo(f"{sent} record{'' if sent == 1 else 's'} sent again")
     if left:
-        typer.echo(f"{left} left: replayed before (--again sends those too) or posted to the webhook")
+        before = "" if again else "replayed before (--again sends those too), "
+        typer.echo(f"{left} left: {before}of a record with a newer letter, or posted to the webhook")
 
 
 class Peer(StrEnum):

@@ -10,6 +10,8 @@ Rules:
   record that is no letter: `{"replayed": PARTITION:OFFSET}`. Such letters are left out where all are replayed.
 - Sending one twice does no harm: results have deterministic ids, and telemetry is told by where its record first stood.
 - What was posted to the webhook has no topic: it can't be replayed, only posted again.
+- A record that was replayed and failed again has several letters: of them all, replaying sends the newest.
+- A letter that can't be sent (its topic is gone, it is damaged) holds up no other: it is named at the end.
 - What a letter holds is anybody's: it is printed with its control characters visible.
 """
 
@@ -20,10 +22,11 @@ import binascii
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from kafka.errors import KafkaError, KafkaTimeoutError
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -38,6 +41,9 @@ from workers.settings import Settings
 SHOWN = 4_000
 """Characters of a record that `show` prints."""
 
+_DAMAGED = "this dead letter is damaged: the record that it holds is no base64"
+_AT_ONCE = 100
+_NAMED = 10
 _READ_SECONDS, _IDLE_SECONDS = 60.0, 3.0
 _WITH_PARTITION = ("requests", "queries")
 
@@ -67,12 +73,32 @@ class Letter:
         """The original record's key."""
         return None if self.record.key is None else _bytes(self.record.key)
 
+    @property
+    def headers(self) -> dict[str, bytes]:
+        """The original record's headers."""
+        return {name: _bytes(value) for name, value in self.record.headers.items()}
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the original record can't be had: `value`, `key` and `headers` may raise then."""
+        try:
+            return (self.value, self.key, self.headers) is None
+        except HyveError:
+            return True
+
+    @property
+    def origin(self) -> str:
+        """Where the record first stood, before it was replayed: TOPIC/PARTITION/OFFSET."""
+        record = self.record
+        first = b"" if self.damaged else self.headers.get(ORIGIN, b"")
+        return first.decode("utf-8", "replace") or f"{record.topic}/{record.partition}/{record.offset}"
+
 
 def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise HyveError("this dead letter is damaged: what it holds is no base64") from None
+        raise HyveError(_DAMAGED) from None
 
 
 def find(
@@ -90,23 +116,26 @@ def find(
 def replay_all(
     settings: Settings, hours: float, *, stage: str = "", topic: str = "", again: bool = False
 ) -> tuple[int, int]:
-    """Replays what `find` finds, but for letters that were replayed (unless `again`) and those of the webhook; how many
-    were sent, and how many left. The topic is read twice, so that no more than a letter is held at a time."""
+    """Replays what `find` finds, each record once, but for letters that were replayed (unless `again`) and those of the
+    webhook; how many were sent, and how many left. The topic is read twice, so that few letters are held at a time."""
     sent: set[str] = set()
+    newest: dict[str, tuple[int, int, str]] = {}
     now = time.time()
-    for _ in () if again else _scan(settings, hours, stage, topic, now, sent):
-        pass
+    for letter in _scan(settings, hours, stage, topic, now, sent):
+        place = (letter.record.failed, letter.offset, letter.id)
+        newest[letter.origin] = max(place, newest.get(letter.origin, place))
+    chosen = {name for _, _, name in newest.values()} - (set() if again else sent)
     left = 0
 
-    def chosen() -> Iterator[Letter]:
+    def those() -> Iterator[Letter]:
         nonlocal left
         for letter in _scan(settings, hours, stage, topic, now, set()):
-            if letter.id in sent or not letter.record.topic:
-                left += 1
-            else:
+            if letter.record.topic and letter.id in chosen:
                 yield letter
+            else:
+                left += 1
 
-    return replay(settings, chosen()), left
+    return replay(settings, those()), left
 
 
 def _scan(
@@ -145,7 +174,8 @@ def _noted(value: bytes) -> str:
 def get(settings: Settings, name: str) -> Letter:
     """The letter called PARTITION:OFFSET."""
     partition, _, offset = name.partition(":")
-    if not (partition.isdecimal() and offset.isdecimal() and len(name) < 30):
+    known = partition.isdecimal() and offset.isdecimal() and len(name) < 40
+    if not known or int(partition) >= 1 << 31 or int(offset) >= 1 << 63:
         raise InputError(f"{name!r} names no dead letter: give PARTITION:OFFSET, as `hyve deadletters list` prints it")
     position = Position(topic=settings.topic("deadletters"), partition=int(partition), offset=int(offset))
     if position.partition >= kafka.partitions(settings, position.topic):
@@ -154,6 +184,8 @@ def get(settings: Settings, name: str) -> Letter:
         return Letter(
             position.partition, position.offset, DeadLetter.from_bytes(kafka.read_one(settings, position, timeout=10.0))
         )
+    except kafka.RecordEmpty:
+        raise HyveError(f"there is no dead letter {name}: its record is empty") from None
     except kafka.RecordGone:
         raise HyveError(
             f"there is no dead letter {name}: none was written there yet, or its retention passed"
@@ -163,47 +195,94 @@ def get(settings: Settings, name: str) -> Letter:
 
 
 def replay(settings: Settings, letters: Iterable[Letter]) -> int:
-    """Sends the letters' records again, and returns how many; each is delivered and noted when this returns."""
-    with_partition = {settings.topic(name) for name in _WITH_PARTITION}
-    sent = 0
+    """Sends the letters' records again, and returns how many; each is delivered and noted when this returns.
+
+    HyveError that names the letters which could not be sent, when all others are; where Kafka is silent, at once.
+    """
+    sender = _Sender(settings, kafka.topic_names(settings))
     with kafka.producing(settings) as producer:
-        waiting = []
-        for letter in letters:
-            record = letter.record
-            if not record.topic:
-                raise InputError(
-                    f"letter {letter.id} was posted to the webhook and stood on no topic: "
-                    f"`hyve deadletters show {letter.id} --raw` prints it, to be mended and posted again"
-                )
+        try:
+            for letter in letters:
+                sender.send(producer, letter)
+        finally:
+            sender.note(producer)
+    if sender.refused:
+        few = "; ".join(sender.refused[:_NAMED])
+        more = f"; and {len(sender.refused) - _NAMED} more" if len(sender.refused) > _NAMED else ""
+        raise HyveError(f"{sender.sent} sent, {len(sender.refused)} not: {few}{more}")
+    return sender.sent
+
+
+@dataclass
+class _Sender:
+    """Sends letters' records and notes those that are there. `refused` says why others are not."""
+
+    settings: Settings
+    topics: set[str]
+    sent: int = 0
+    refused: list[str] = field(default_factory=list)
+    under_way: list[tuple[Letter, Any]] = field(default_factory=list)
+    """Without the records: they may be large, and the producer has them."""
+
+    def send(self, producer: Any, letter: Letter) -> None:
+        record = letter.record
+        with_partition = {self.settings.topic(name) for name in _WITH_PARTITION}
+        if not record.topic:
+            self._refuse(
+                letter,
+                "it was posted to the webhook and stood on no topic: "
+                f"`hyve deadletters show {letter.id} --raw` prints it, to be mended and posted again",
+            )
+            return
+        if record.topic not in self.topics:
+            self._refuse(letter, f"there is no topic {clean(record.topic[:200])} any more")
+            return
+        try:
             future = producer.send(
                 record.topic,
                 key=letter.key,
-                value=renewed(letter.value, int((time.time() + settings.deadline) * 1000)),
+                value=renewed(letter.value, int((time.time() + self.settings.deadline) * 1000)),
                 partition=record.partition if record.topic in with_partition else None,
                 headers=_headers(letter),
             )
-            waiting.append((letter.id, letter.key, letter.partition, future))
+        except KafkaTimeoutError as error:
+            raise HyveError(f"{self.sent} sent; letter {letter.id} was not: {kafka.said(error)}") from None
+        except (HyveError, KafkaError, ValueError, AssertionError) as error:
+            self._refuse(letter, kafka.said(error))
+            return
+        slim = replace(letter, record=record.model_copy(update={"value": "", "headers": {}}))
+        self.under_way.append((slim, future))
+        if len(self.under_way) >= _AT_ONCE:
+            self.note(producer)
+
+    def note(self, producer: Any) -> None:
+        """Waits for the records under way, and notes those that are delivered."""
+        under_way, self.under_way = self.under_way, []
         notes = []
         try:
-            for name, key, partition, future in waiting:
+            for letter, future in under_way:
                 try:
                     future.get(60)
-                except Exception as error:
-                    raise HyveError(f"{sent} sent; letter {name} was not: {type(error).__name__}: {error}") from None
-                sent += 1
-                note = _NOTE + name.encode() + b'"}'
-                notes.append(producer.send(settings.topic("deadletters"), note, key=key, partition=partition))
+                except KafkaTimeoutError as error:
+                    raise HyveError(f"{self.sent} sent; letter {letter.id} was not: {kafka.said(error)}") from None
+                except KafkaError as error:
+                    self._refuse(letter, kafka.said(error))
+                    continue
+                self.sent += 1
+                note = _NOTE + letter.id.encode() + b'"}'
+                topic = self.settings.topic("deadletters")
+                notes.append(producer.send(topic, note, key=letter.key, partition=letter.partition))
         finally:
             for noted in notes:
                 noted.get(60)
-    return sent
+
+    def _refuse(self, letter: Letter, why: str) -> None:
+        self.refused.append(f"letter {letter.id}: {why}")
 
 
 def _headers(letter: Letter) -> list[tuple[str, bytes]]:
-    record = letter.record
-    headers = {name: _bytes(value) for name, value in record.headers.items()}
-    headers.setdefault(ORIGIN, f"{record.topic}/{record.partition}/{record.offset}".encode())
-    headers[ATTEMPTS] = str(record.attempts).encode()
+    headers = {**letter.headers, ORIGIN: letter.origin.encode("utf-8", "replace")}
+    headers[ATTEMPTS] = str(letter.record.attempts).encode()
     headers["hyve-replayed"] = letter.id.encode()
     return list(headers.items())
 
@@ -223,14 +302,14 @@ def renewed(value: bytes, deadline: int) -> bytes:
 def described(letter: Letter) -> dict[str, Any]:
     """A letter for programs: its fields, its name, and its record as text where it is text."""
     fields = letter.record.model_dump(mode="json", exclude={"value", "key"})
-    key = letter.key
-    text = letter.value.decode("utf-8", "backslashreplace")
+    key = None if letter.damaged else letter.key
     return {
         "id": letter.id,
         **({} if letter.replayed is None else {"replayed": letter.replayed}),
         **fields,
         "key": None if key is None else key.decode("utf-8", "backslashreplace"),
-        "value": text,
+        "value": None if letter.damaged else letter.value.decode("utf-8", "backslashreplace"),
+        **({"damaged": True} if letter.damaged else {}),
     }
 
 
@@ -244,7 +323,8 @@ def table(letters: Sequence[Letter]) -> Table:
     for letter in letters:
         record = letter.record
         error = f"(replayed) {record.error}" if letter.replayed else record.error
-        cells = (letter.id, _when(record.failed), record.stage, _place(record), f"{len(letter.value):,}", error)
+        size = "damaged" if letter.damaged else f"{len(letter.value):,}"
+        cells = (letter.id, _when(record.failed), record.stage, _place(record), size, error)
         made.add_row(*(Text(clean(cell)) for cell in cells))
     return made
 
@@ -252,6 +332,7 @@ def table(letters: Sequence[Letter]) -> Table:
 def show(letter: Letter, console: Console) -> None:
     """A letter as lines of text, and its record below them."""
     record = letter.record
+    key = None if letter.damaged else letter.key
     lines = {
         "letter": letter.id,
         "failed": _when(record.failed),
@@ -260,12 +341,15 @@ def show(letter: Letter, console: Console) -> None:
         "attempts": str(record.attempts),
         "record": _place(record),
         "written": _when(record.timestamp),
-        "key": "none" if letter.key is None else letter.key.decode("utf-8", "backslashreplace"),
+        "key": "none" if key is None else key.decode("utf-8", "backslashreplace"),
     }
     for name, text in lines.items():
         console.print(Text(f"{name:<9}", style="bold") + Text(clean(text)), soft_wrap=True)
-    text = letter.value.decode("utf-8", "backslashreplace")
     console.print()
+    if letter.damaged:
+        console.print(Text(_DAMAGED, "dim"))
+        return
+    text = letter.value.decode("utf-8", "backslashreplace")
     console.print(Text("\n".join(map(clean, text[:SHOWN].split("\n")))), soft_wrap=True)
     if len(text) > SHOWN:
         console.print(Text(f"... ({len(text) - SHOWN:,} more characters; --raw prints the record as it came)", "dim"))

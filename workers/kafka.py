@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import InvalidReplicationFactorError, KafkaError, TopicAlreadyExistsError
 from kafka.partitioner import murmur2
 
 from hyve.errors import HyveError
@@ -36,6 +37,10 @@ ORIGIN, ATTEMPTS = "hyve-origin", "hyve-attempts"
 
 class RecordGone(HyveError):
     """The record that a position names is no longer on its topic."""
+
+
+class RecordEmpty(RecordGone):
+    """It stands there without a value."""
 
 
 class RecordLate(RecordGone):
@@ -60,6 +65,17 @@ def partition_of(key: bytes, partitions: int) -> int:
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
+def said(error: BaseException) -> str:
+    """What an error of kafka-python says, without the request that it prints: one line, at most 300 characters."""
+    text = " ".join(str(error).split())
+    if broker := _BROKERS_WORDS.search(text):
+        text = broker[2]
+    return re.sub(r"^\[Error \d+\] \w+: Request '.*", "", text)[:300] or type(error).__name__
+
+
+_BROKERS_WORDS = re.compile(r"""error_message=(['"])(.*?)\1[,)]""")
+
+
 @contextlib.contextmanager
 def _told(settings: Settings, doing: str) -> Iterator[None]:
     """Turns kafka-python's errors into one line each."""
@@ -69,7 +85,7 @@ def _told(settings: Settings, doing: str) -> Iterator[None]:
     except HyveError:
         raise
     except (KafkaError, OSError, ValueError) as error:
-        text = " ".join(str(error).split())[:200]
+        text = said(error)
         if "bootstrap" in text.lower() or "NoBrokersAvailable" in text or isinstance(error, OSError):
             raise HyveError(
                 f"cannot reach a Kafka broker at {settings.bootstrap_servers}: is it running? "
@@ -163,9 +179,15 @@ def create_topics(settings: Settings) -> dict[str, bool]:
             if name in there:
                 continue
             new = NewTopic(name, topic.partitions, settings.replication, topic_configs=topic.config())
-            with contextlib.suppress(TopicAlreadyExistsError):
+            try:
                 admin.create_topics([new])
                 made[name] = True
+            except TopicAlreadyExistsError:
+                pass
+            except InvalidReplicationFactorError as error:
+                raise HyveError(
+                    f"{name} can't have HYVE_REPLICATION={settings.replication} replicas: {said(error)}"
+                ) from None
         # Kafka answers as soon as the controller has taken a topic down; the brokers learn of it a little later.
         end = time.monotonic() + max(15.0, settings.connect_timeout)
         while missing := sorted(set(wanted) - set(counts := _counts(admin, wanted))):
@@ -198,6 +220,12 @@ def check_raw(settings: Settings) -> None:
         )
 
 
+def topic_names(settings: Settings) -> set[str]:
+    """The names of all topics there are, whosever they are."""
+    with _admin(settings) as admin:
+        return set(admin.list_topics())
+
+
 def partitions(settings: Settings, topic: str) -> int:
     """Number of partitions of `topic`; `HyveError` where it doesn't exist."""
     with _consumer(settings, f"asking for {topic}") as consumer:
@@ -218,8 +246,10 @@ def read_one(settings: Settings, position: Position, timeout: float = 15.0) -> b
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             for record in consumer.poll(timeout_ms=500).get(place, ()):
-                if record.offset == position.offset:
+                if record.offset == position.offset and record.value is not None:
                     return bytes(record.value)
+                if record.offset == position.offset:
+                    raise RecordEmpty(f"the record at {where} is empty")
                 if record.offset > position.offset:
                     raise RecordGone(gone)
         if consumer.beginning_offsets([place])[place] > position.offset:

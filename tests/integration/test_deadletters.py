@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from hyve.errors import HyveError, InputError
 from schemas import DeadLetter, Position
@@ -46,7 +48,7 @@ def settings(broker: str, run_id: str) -> Settings:
         for record in (
             letter(REQUEST, made.topic("requests"), key=key),
             letter(EVIL, made.topic("raw"), stage="intake", error="not UTF-8 text: \x1b[2J"),
-            letter(b"late", made.topic("raw"), stage="intake", failed=1_760_000_001_000),
+            letter(b"late", made.topic("raw"), stage="intake", offset=8, failed=1_760_000_001_000),
         ):
             producer.send(topic, value=record.to_bytes(), partition=0)
         producer.send(topic, value=b"no letter", partition=1)
@@ -101,6 +103,8 @@ def test_one_letter_is_shown_with_its_record(settings: Settings) -> None:
         ("0:99", "there is no dead letter 0:99"),
         ("9:0", "no partition 9"),
         ("zero", "PARTITION:OFFSET"),
+        ("1:9223372036854775808", "PARTITION:OFFSET"),
+        ("2147483648:1", "PARTITION:OFFSET"),
         ("1:0", "is no dead letter"),
     ],
 )
@@ -131,7 +135,9 @@ def test_records_go_back_where_they_came_from(settings: Settings) -> None:
 
 def test_all_means_those_that_were_not_sent_before(settings: Settings) -> None:
     """A second replay of all must not double what the first one sent; names and --again still send it."""
-    left = b" left: replayed before (--again sends those too) or posted to the webhook\n"
+    left = (
+        b" left: replayed before (--again sends those too), of a record with a newer letter, or posted to the webhook\n"
+    )
     of = ("replay", "--all", "--stage", "intake")
     assert hyve(settings, *of).stdout == b"1 record sent again\n1" + left
     assert hyve(settings, *of).stdout == b"0 records sent again\n2" + left
@@ -162,6 +168,73 @@ def test_a_record_that_fails_again_counts_its_attempts(
         assert deadletters.replay(pipeline.settings, [mended]) == 1
     records = until(lambda: len(it := pipeline.records("telemetry")) == 2 and it)
     assert {dict(record.headers)["hyve-source"] for record in records} == {pipeline.topic("raw").encode() + b"/2/7/0"}
+
+
+def test_of_a_record_with_several_letters_the_newest_is_sent(
+    broker: str, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadletters, "_IDLE_SECONDS", 1.0)
+    made = load(bootstrap_servers=broker, topic_prefix=f"newest-{run_id}")
+    kafka.create_topics(made)
+    topic = made.topic("deadletters")
+    origin = {"hyve-origin": base64.b64encode(f"{made.topic('raw')}/2/7".encode()).decode()}
+    first, other = letter(b"a", made.topic("raw")), letter(b"b", made.topic("raw"), offset=8)
+    again = letter(b"a", made.topic("raw"), partition=1, offset=3, attempts=2, failed=first.failed + 5, headers=origin)
+    with kafka.producing(made) as producer:
+        for record in (first, other, again):
+            producer.send(topic, record.to_bytes(), partition=0)
+    assert deadletters.replay_all(made, 1.0) == (2, 1)
+    assert deadletters.replay_all(made, 1.0) == (0, 3)
+    assert deadletters.replay_all(made, 1.0, again=True) == (2, 1)
+    with kafka.RangeReader(made, made.topic("raw"), 0, int(time.time() * 1000) + 9999, time.monotonic() + 30) as reader:
+        sent = [dict(it.headers) for it in reader.read(range(reader.partitions))]
+    assert sorted(it["hyve-replayed"] for it in sent) == [b"0:1", b"0:1", b"0:2", b"0:2"]
+    assert {it["hyve-origin"] for it in sent if it["hyve-replayed"] == b"0:2"} == {f"{made.topic('raw')}/2/7".encode()}
+
+
+def test_a_letter_that_cannot_be_sent_holds_up_no_other(
+    broker: str, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topic is gone, its partition is, it is damaged or empty: it is named, and the others are sent and noted."""
+    monkeypatch.setattr(deadletters, "_IDLE_SECONDS", 1.0)
+    made = load(bootstrap_servers=broker, topic_prefix=f"stuck-{run_id}")
+    kafka.create_topics(made)
+    raw, topic = made.topic("raw"), made.topic("deadletters")
+    records = (
+        letter(b"1", raw, offset=1),
+        letter(b"2", f"gone-{run_id}", offset=2, error="topic is gone"),
+        letter(b"3", made.topic("requests"), partition=99, offset=3),
+        letter(b"4", raw, offset=4).model_copy(update={"value": "%% no base64", "error": "damaged"}),
+        letter(b"5", "no name of a topic!", offset=5),
+        letter(b"6", raw, offset=6),
+    )
+    with kafka.producing(made) as producer:
+        for record in records:
+            producer.send(topic, record.to_bytes(), partition=0)
+        producer.send(topic, None, key=b"k", partition=0)
+    said = (
+        f"2 sent, 4 not: letter 0:1: there is no topic gone-{run_id} any more; letter 0:2: .*; "
+        "letter 0:3: this dead letter is damaged: .*; letter 0:4: there is no topic no name of a topic! any more$"
+    )
+    with pytest.raises(HyveError, match=said):
+        deadletters.replay_all(made, 1.0)
+    with pytest.raises(HyveError, match=r"0 sent, 4 not: "):
+        deadletters.replay_all(made, 1.0)
+    with kafka.RangeReader(made, raw, 0, int(time.time() * 1000) + 9999, time.monotonic() + 30) as reader:
+        assert sorted(it.value for it in reader.read(range(reader.partitions))) == [b"1", b"6"]
+    found = deadletters.find(made, 1.0)
+    console = Console(file=io.StringIO(), width=160)
+    console.print(deadletters.table(found))
+    listed = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert [line.split()[0] for line in listed] == ["letter", *(f"0:{i}" for i in range(6))]
+    assert "damaged" in listed[4]
+    told = {it.id: deadletters.described(it) for it in found}
+    assert (told["0:3"]["damaged"], told["0:3"]["value"], told["0:3"]["error"]) == (True, None, "damaged")
+    assert (told["0:0"]["value"], "damaged" in told["0:0"]) == ("1", False)
+    deadletters.show(found[3], console)
+    assert "is damaged" in console.file.getvalue()  # type: ignore[attr-defined]
+    for command in ("show", "replay"):
+        assert hyve(made, command, "0:6").stderr == b"hyve: there is no dead letter 0:6: its record is empty\n"
 
 
 def test_what_was_posted_to_the_webhook_is_shown_and_not_replayed(settings: Settings) -> None:
