@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, Literal, Self
 
@@ -90,6 +91,10 @@ class Record(_Part):
         return f"not {article} {cls.__name__}: {where}: {first['msg']}{told}"
 
 
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
 def _clean(value: Any) -> Any:
     """`value` without half surrogates and without numbers that JSON has no form for."""
     if isinstance(value, str):
@@ -159,6 +164,22 @@ class DiagnosisRequest(Record):
     created: int = Field(default=0, description="Epoch ms.")
     notes: tuple[str, ...] = Field(default=(), description="What the reader must know, such as data that was cut.")
     ms: dict[str, float] = Field(default_factory=dict, description="Time spent before the request was made.")
+    identity: str = Field(
+        default="",
+        description="Requests of one id that have the same are one; empty: those that ask and hold the same.",
+    )
+
+    def digest(self) -> str:
+        """Tells requests of one id apart that are not the same: SHA-256, hexadecimal, of `identity` or of the content,
+        wherever its data lie."""
+        asked: Any = self.identity or [
+            self.question,
+            self.kind,
+            self.budget,
+            self.focus,
+            [(it.name, it.digest if it.url else _sha256(it.text)) for it in self.payloads],
+        ]
+        return _sha256(json.dumps(asked, ensure_ascii=False))
 
 
 class Position(_Part):
@@ -194,6 +215,7 @@ class PromptReady(Record):
     request: Position
     deadline: int | None = None
     account: Account = Account()
+    digest: str = Field(default="", description="What tells the request from others of its id.")
 
 
 class ToolCall(_Part):
@@ -239,6 +261,7 @@ class StoreCommand(Record):
     request: Position
     deadline: int | None = None
     account: Account = Account()
+    digest: str = Field(default="", description="What tells the request from others of its id.")
 
 
 class Evidence(_Part):

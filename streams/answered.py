@@ -34,7 +34,7 @@ class Answered:
     """`has` says whether a request was answered at or after a time. Remembers the newest 100,000 ids."""
 
     def __init__(
-        self, settings: Settings, read: Callable[[int], list[str]] | None = None, remember: int = 100_000
+        self, settings: Settings, read: Callable[[int], dict[str, str]] | None = None, remember: int = 100_000
     ) -> None:
         self._settings = settings
         self._read = read or self._from_results
@@ -55,6 +55,10 @@ class Answered:
                 await self._recall(max(since, now_ms() - _DAY))
         return request_id in self._ids
 
+    def digest(self, request_id: str) -> str:
+        """What tells the request that was answered from others of its id; "" where it is not known."""
+        return self._ids.note(request_id)
+
     async def _recall(self, since: int) -> None:
         if since >= self._since:
             return
@@ -67,23 +71,25 @@ class Answered:
             except HyveError as error:
                 if time.monotonic() > end:
                     log.warning("answered: %s; going on without it", error)
-                    found = []
+                    found = {}
                 else:
                     log.warning("answered: %s; trying again", error)
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, 10.0)
                     continue
-            for request_id in found:
-                self._ids.add(request_id)
+            for request_id, digest in found.items():
+                self._ids.add(request_id, digest)
             if self._moves == moves:  # else what was read may be older than the last move
                 self._since = since
                 return
 
-    def _from_results(self, since: int) -> list[str]:
+    def _from_results(self, since: int) -> dict[str, str]:
         settings = self._settings
         deadline = time.monotonic() + settings.collect_timeout
         with RangeReader(settings, settings.topic("results"), since, _FOREVER, deadline) as reader:
-            found = [(record.key or b"").decode("utf-8", "replace") for record in reader.read(range(reader.partitions))]
+            found: dict[str, str] = {}
+            for record in reader.read(range(reader.partitions)):
+                found.setdefault((record.key or b"").decode("utf-8", "replace"), record.request)
             if reader.timed_out:
                 log.warning("answered: reading results was stopped after %g s", settings.collect_timeout)
         return found

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streams import local
+from streams.local import Json, Tokens, finite
+
 if TYPE_CHECKING:
     from streams.worker import Kind
 
@@ -43,7 +46,7 @@ app.add_typer(topics_app, name="topics")
 app.add_typer(letters_app, name="deadletters")
 app.add_typer(bench_app, name="bench")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+_SEEDS = (1 << 63) - 1
 StopWithStdin = Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)]
 
 
@@ -60,7 +63,7 @@ class Scenario(StrEnum):
 @app.command()
 def demo(
     scenario: Annotated[Scenario, typer.Option(help="Which fault to inject.")] = Scenario.POOL_EXHAUSTION,
-    seed: Annotated[int, typer.Option(help="Varies services, times and noise.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=_SEEDS, help="Varies services, times and noise.")] = 1,
     json_: Json = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep everything running until Ctrl-C.")] = False,
 ) -> None:
@@ -126,7 +129,7 @@ def topics_list(json_: Json = False) -> None:
         typer.echo(f"{name:<24} {partitions} partitions")
 
 
-Hours = Annotated[float, typer.Option("--hours", min=0.01, max=24 * 31, help="How far back to look.")]
+Hours = Annotated[float, typer.Option("--hours", min=0.01, max=24 * 31, callback=finite, help="How far back to look.")]
 Stage = Annotated[str, typer.Option("--stage", help="Only what this stage gave up (intake, prepare, model, ...).")]
 Of = Annotated[str, typer.Option("--topic", help="Only records of this topic.")]
 
@@ -219,11 +222,11 @@ def bench_views(
     folder: Annotated[
         str, typer.Argument(help="A folder of machine data, or a file; without one inputs are made.")
     ] = "",
-    budget: Annotated[int, typer.Option("--budget", "-b", help="Most o200k tokens of the whole prompt.")] = 4000,
+    budget: Tokens = 4000,
     only: Annotated[list[str], typer.Option(help="Only inputs whose name starts so. May be repeated.")] = [],  # noqa: B006
-    rows: Annotated[int, typer.Option(help="Rows of each input that is made.")] = 5000,
-    seed: Annotated[int, typer.Option(help="Varies the inputs that are made.")] = 1,
-    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each input; the median counts.")] = 5,
+    rows: Annotated[int, typer.Option(min=1, max=10_000_000, help="Rows of each input that is made.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, max=_SEEDS, help="Varies the inputs that are made.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, max=1000, help="Timed runs of each input; the median counts.")] = 5,
     compare: Annotated[Peer | None, typer.Option(help="Run this package on the same inputs too.")] = None,
     headroom_python: Annotated[str, typer.Option(help="An interpreter that has headroom-ai installed.")] = "",
     ablation: Annotated[list[Ablated], typer.Option(help="Leave this out, to see what it is worth.")] = [],  # noqa: B006
@@ -248,15 +251,9 @@ def bench_views(
     )
 
 
-def _mount_local() -> None:
-    """What is asked about files: `ask`, `view` and `sql`, which need no Kafka, and `request`."""
-    from streams import local
-
-    for command in (local.ask, local.view, local.sql, local.request):
-        app.command()(command)
-
-
-_mount_local()
+# What is asked about files: `ask`, `view` and `sql` need no Kafka.
+for command in (local.ask, local.view, local.sql, local.request):
+    app.command()(command)
 
 
 def main() -> None:

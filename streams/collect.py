@@ -325,6 +325,7 @@ class Collect:
             created=min((alert.received for alert in alerts if alert.received), default=created),
             notes=(*notes, *collected.notes),
             ms={"collect": spent},
+            identity=asked,  # made twice, it finds other telemetry and is the same all the same
         )
         return await asyncio.to_thread(claims.check_in, settings.claim_url, made, settings.claim_bytes)
 

@@ -123,12 +123,12 @@ def _play(
         asked = request_id(alert)
         _say(err, began, f"alert {alert.labels.get('alertname', '')} delivered by webhook: request {asked}")
         with _spinner(err, "diagnosing"):
-            value = kafka.wait_for(
+            found = kafka.wait_for(
                 settings, settings.topic("results"), asked.encode(), RESULT_SECONDS, supervisor.check
             )
-        if value is None:
+        if found is None:
             return f"no result for {asked} within {RESULT_SECONDS:.0f} s"
-        result = DiagnosisResult.from_bytes(value)
+        result = DiagnosisResult.from_bytes(found.value)
         seconds = time.monotonic() - began
         _say(err, began, f"result from {settings.topic('results')}: {result.status} by {result.model}")
         fault = verdict(result, incident)

@@ -99,6 +99,7 @@ def _from(prompt: PromptReady, decision: Decision, cut: bool) -> StoreCommand:
         "request": prompt.request,
         "deadline": prompt.deadline,
         "account": prompt.account,
+        "digest": prompt.digest,
     }
     if isinstance(decision, Direct):
         return StoreCommand(kind="direct", text=decision.text, **base)
@@ -119,4 +120,5 @@ def _rules(prompt: PromptReady, reason: str) -> StoreCommand:
         request=prompt.request,
         deadline=prompt.deadline,
         account=prompt.account,
+        digest=prompt.digest,
     )

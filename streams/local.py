@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 import time
 import uuid
@@ -27,11 +28,20 @@ Files = Annotated[
     list[str], typer.Option("--file", "-f", help="A file of machine data; - is standard input. May be repeated.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Tokens = Annotated[int, typer.Option("--budget", "-b", help="Most o200k tokens of the whole prompt.")]
+Tokens = Annotated[
+    int, typer.Option("--budget", "-b", min=1, max=1_000_000, help="Most o200k tokens of the whole prompt.")
+]
 
 MAX_BYTES = 1 << 30
 
 _MENDED = frozenset({"truncated", "repaired", "elided", "unparsed"})
+
+
+def finite(value: float) -> float:
+    """Refuses what is no number: it lies within all bounds."""
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number of them")
+    return value
 
 
 class _Watched:
@@ -191,8 +201,14 @@ def request(
     budget: Tokens = 4000,
     focus: Annotated[list[str], typer.Option(help="A service, host or pod it is about. May be repeated.")] = [],  # noqa: B006
     answer: Annotated[bool, typer.Option("--answer", help="It is a question, not an incident to diagnose.")] = False,
-    seconds: Annotated[float, typer.Option("--wait", min=0, help="How long to wait; 0 only prints the id.")] = 300.0,
-    id_: Annotated[str, typer.Option("--id", help="Its request_id; the same one overwrites its own result.")] = "",
+    seconds: Annotated[
+        float,
+        typer.Option("--wait", min=0, max=86_400, callback=finite, help="How long to wait; 0 only prints the id."),
+    ] = 300.0,
+    id_: Annotated[
+        str,
+        typer.Option("--id", help="Its request_id. Asked the same again, it has the same result; all else is refused."),
+    ] = "",
     json_: Json = False,
 ) -> None:
     """Put a question about files to the running pipeline (HYVE_BOOTSTRAP_SERVERS), and wait for its result."""
@@ -214,7 +230,7 @@ def request(
     if not seconds:
         typer.echo(made.request_id)
         return
-    found = submit.result(loaded, made.request_id, seconds)
+    found = submit.result(loaded, made, seconds)
     if json_:
         typer.echo(found.model_dump_json())
         return

@@ -11,7 +11,7 @@ Rules:
 - Every request ends in one result, or one dead letter where its record can't be decoded. Where a request
   can't be used (no data, too large, a store that kills its process), the result is `failed` and says why.
 - Records may come twice: what this process has already answered or passed on, or any process has answered, is not done
-  again.
+  again. Another request under an id that was used is no repetition: it is a dead letter, whatever became of the first.
 """
 
 from __future__ import annotations
@@ -48,25 +48,33 @@ DONE: Final = 3
 
 
 class Progress:
-    """How far each request got in this process; the oldest are forgotten."""
+    """How far each request got in this process, and what tells it from others of its id; the oldest are forgotten."""
 
     def __init__(self, remember: int = 20_000) -> None:
-        self._steps: OrderedDict[str, int] = OrderedDict()
+        self._steps: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self._remember = remember
 
     def of(self, request_id: str) -> int:
         """0 where nothing is known."""
-        return self._steps.get(request_id, 0)
+        return self._steps.get(request_id, (0, ""))[0]
 
-    def reached(self, request_id: str, step: int) -> None:
+    def digest(self, request_id: str) -> str:
+        """ "" where it is not known."""
+        return self._steps.get(request_id, (0, ""))[1]
+
+    def reached(self, request_id: str, step: int, digest: str = "") -> None:
         """Notes a step; steps only go forward."""
-        self._steps[request_id] = max(step, self._steps.pop(request_id, 0))
+        before, known = self._steps.pop(request_id, (0, ""))
+        self._steps[request_id] = max(step, before), known or digest
         if len(self._steps) > self._remember:
             self._steps.popitem(last=False)
 
     def forget(self, request_id: str) -> None:
-        """The request may be asked again."""
-        self._steps.pop(request_id, None)
+        """The request may be asked again; another one of its id may not."""
+        if digest := self.digest(request_id):
+            self._steps[request_id] = 0, digest
+        else:
+            self._steps.pop(request_id, None)
 
 
 class StoreStage:
@@ -96,7 +104,10 @@ class StoreStage:
         # second is not its repetition and gets its own turn (or its own dead letter).
         turn = self._turns.setdefault(request_id, asyncio.Lock())
         async with turn:
-            if self._progress.of(request_id) >= ASKED or await self._has_result(request_id, record.timestamp):
+            again = self._progress.of(request_id) >= ASKED or await self._has_result(request_id, record.timestamp)
+            if used := self._used(request_id):
+                self._check_same(request_id, used, await self._digest(request_id, record))
+            if again:
                 log.info("store: %s came again and is already on its way", request_id)
                 return []
             self._progress.reached(request_id, ASKED)
@@ -105,6 +116,24 @@ class StoreStage:
             except BaseException:
                 self._progress.forget(request_id)
                 raise
+
+    def _used(self, request_id: str) -> str:
+        """The digest of the request that has this id; "" where none is known."""
+        known = self._progress.digest(request_id)
+        return known or ("" if self._answered is None else self._answered.digest(request_id))
+
+    def _check_same(self, request_id: str, used: str, digest: str) -> None:
+        if digest and used != digest:
+            raise Poison(f"the id {request_id!r} was used before, by a request of other content: send it under another")
+
+    async def _digest(self, request_id: str, record: Incoming) -> str:
+        try:
+            return await self._pool.digest(request_id, record.value, self._settings.prepare_timeout)
+        except RecordUnusable as error:
+            raise Poison(str(error)) from None
+        except (HyveError, StoreFault) as error:
+            log.error("store: %s: %s", request_id, error)
+            return ""
 
     async def _prepare(self, request_id: str, record: Incoming) -> Sequence[Outgoing]:
         position = Position(topic=record.topic, partition=record.partition, offset=record.offset)
@@ -115,12 +144,13 @@ class StoreStage:
             raise Poison(str(error)) from None
         except StoreFault as error:
             log.error("store: %s: %s", request_id, error)
-            return self._unusable(request_id, f"the store failed on this data: {_last_line(error)}")
+            return await self._unusable(request_id, record, f"the store failed on this data: {_last_line(error)}")
         except HyveError as error:
-            return self._unusable(request_id, str(error))
+            return await self._unusable(request_id, record, str(error))
         if prepared.request_id != request_id:
             await self._pool.drop(prepared.request_id)
             raise Poison(f"the record's key {request_id!r} is not its request_id {prepared.request_id!r}")
+        self._progress.reached(request_id, ASKED, prepared.digest)
         spent = (time.perf_counter() - began) * 1000
         log.info(
             "store: %s: %d tokens of data, prompt of %d, %.0f ms",
@@ -142,6 +172,7 @@ class StoreStage:
                 created=prepared.created,
                 ms={**prepared.ms, "prepare": spent},
             ),
+            digest=prepared.digest,
         )
         return [Outgoing.of("prompts", request_id, prompt)]
 
@@ -157,9 +188,12 @@ class StoreStage:
             return await self._decided(command, record)
 
     async def _decided(self, command: StoreCommand, record: Incoming) -> Sequence[Outgoing]:
-        if await self._has_result(
-            command.request_id, min(record.timestamp, command.account.created or record.timestamp)
-        ):
+        since = min(record.timestamp, command.account.created or record.timestamp)
+        answered = await self._has_result(command.request_id, since)
+        if used := self._used(command.request_id):
+            # A worker died between two requests of one id: the store may hold the other's data.
+            self._check_same(command.request_id, used, command.digest)
+        if answered:
             log.info("store: %s: hop %d came again and has its result", command.request_id, command.hop)
             return []
         step = self._progress.of(command.request_id)
@@ -202,6 +236,7 @@ class StoreStage:
             request=command.request,
             deadline=command.deadline,
             account=command.account.model_copy(update={"follow_up": done.tokens, "ms": ms}),
+            digest=command.digest,
         )
         return [Outgoing.of("prompts", command.request_id, prompt)]
 
@@ -240,13 +275,17 @@ class StoreStage:
             ms=ms,
         )
         return self._result(
-            DiagnosisResult.of(diagnosis, request_id=command.request_id, question=question, finished=now)
+            DiagnosisResult.of(diagnosis, request_id=command.request_id, question=question, finished=now),
+            command.digest,
         )
 
-    def _unusable(self, request_id: str, why: str) -> Sequence[Outgoing]:
-        """The failed result of data that can't be used. No model was asked: the request may be sent again, mended."""
+    async def _unusable(self, request_id: str, record: Incoming, why: str) -> Sequence[Outgoing]:
+        """The failed result of data that can't be used. No model was asked: the same may be sent again."""
+        digest = await self._digest(request_id, record)
+        self._progress.reached(request_id, ASKED, digest)
         self._progress.forget(request_id)
-        return self._result(DiagnosisResult.of(Diagnosis("failed", why), request_id=request_id, finished=now_ms()))
+        failed = DiagnosisResult.of(Diagnosis("failed", why), request_id=request_id, finished=now_ms())
+        return self._result(failed, digest)
 
     def _failed(self, command: StoreCommand, why: str) -> Sequence[Outgoing]:
         """The failed result of a request whose prompt is out: what a model still says to it comes too late."""
@@ -260,9 +299,10 @@ class StoreStage:
             tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
             ms=dict(account.ms),
         )
-        return self._result(DiagnosisResult.of(diagnosis, request_id=command.request_id, finished=now_ms()))
+        failed = DiagnosisResult.of(diagnosis, request_id=command.request_id, finished=now_ms())
+        return self._result(failed, command.digest)
 
-    def _result(self, result: DiagnosisResult) -> Sequence[Outgoing]:
+    def _result(self, result: DiagnosisResult, digest: str) -> Sequence[Outgoing]:
         sent = Outgoing.of("results", result.request_id, result)
         if len(sent.value) > self._largest:
             # A chart of millions of points, say: a result that Kafka refuses would be no result at all.
@@ -284,7 +324,7 @@ class StoreStage:
         metrics.finished(result)
         log.info("store: %s: %s by %s", result.request_id, result.status, result.model)
         return [
-            sent,
+            replace(sent, headers={kafka.REQUEST: digest.encode()}) if digest else sent,
             Outgoing.of("metrics", result.request_id, account),
         ]
 

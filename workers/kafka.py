@@ -33,6 +33,8 @@ FETCH_BYTES = 64 << 20
 MAX_REQUEST = 100 << 20
 ORIGIN, ATTEMPTS = "hyve-origin", "hyve-attempts"
 """Headers of a record that was replayed: where it first stood (TOPIC/PARTITION/OFFSET), and how often it has failed."""
+REQUEST = "hyve-request"
+"""Header of a result: what tells the request that it answers from others of its id (`DiagnosisRequest.digest`)."""
 
 
 class RecordGone(HyveError):
@@ -58,6 +60,24 @@ class Stored:
     key: bytes | None
     value: bytes
     headers: tuple[tuple[str, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, record: Any) -> Stored:
+        """The record that kafka-python's `record` is; it has a value."""
+        return cls(
+            record.topic,
+            record.partition,
+            record.offset,
+            record.timestamp,
+            record.key,
+            bytes(record.value),
+            tuple(record.headers or ()),
+        )
+
+    @property
+    def request(self) -> str:
+        """Of a result: its request's digest; "" where none is told."""
+        return (dict(self.headers).get(REQUEST) or b"").decode("utf-8", "replace")
 
 
 def partition_of(key: bytes, partitions: int) -> int:
@@ -319,23 +339,15 @@ class RangeReader:
                         if record.timestamp > self._until and record.offset >= ends.get(place, 0):
                             open_.discard(place)
                         if self._since <= record.timestamp <= self._until and record.value is not None:
-                            yield Stored(
-                                record.topic,
-                                record.partition,
-                                record.offset,
-                                record.timestamp,
-                                record.key,
-                                record.value,
-                                tuple(record.headers or ()),
-                            )
+                            yield Stored.of(record)
                     if place not in open_:
                         consumer.pause(place)
 
 
 def wait_for(
     settings: Settings, topic: str, key: bytes, timeout: float, check: Callable[[], None] = lambda: None
-) -> bytes | None:
-    """The value of the first record under `key` on `topic` (read from its start); None where time runs out.
+) -> Stored | None:
+    """The first record with a value under `key` on `topic` (read from its start); None where time runs out.
 
     `check` is called all the while; what it raises ends the wait.
     """
@@ -353,5 +365,5 @@ def wait_for(
             for records in consumer.poll(timeout_ms=200).values():
                 for record in records:
                     if record.key == key and record.value is not None:
-                        return bytes(record.value)
+                        return Stored.of(record)
     return None

@@ -217,6 +217,10 @@ class StorePool:
         prepared: Prepared = await self._call(slot, stores.prepare, (raw,), limit, slot.door)
         return prepared
 
+    async def digest(self, request_id: str, raw: bytes, limit: float) -> str:
+        """What tells the request of the record `raw` from others of its id. `RecordUnusable` where it is none."""
+        return str(await self._call(self._slot(request_id), stores.digest, (raw,), limit))
+
     async def follow_up(self, command: StoreCommand, budget: int, limit: float) -> FollowedUp:
         """Runs the model's query and makes the second prompt."""
         done: FollowedUp = await self._call(self._slot(command.request_id), stores.follow_up, (command, budget), limit)

@@ -60,6 +60,7 @@ class Prepared:
     deadline: int | None
     created: int
     ms: dict[str, float]
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,10 +209,8 @@ def prepare(raw: bytes) -> Prepared:
     from workers import claims
 
     began = time.perf_counter()
-    try:
-        request = DiagnosisRequest.from_bytes(raw)
-    except ValueError as error:
-        raise RecordUnusable(str(error)) from None
+    request = _request(raw)
+    known_as = request.digest()
     payloads = tuple(stages.Payload(payload.name, claims.text(_CHILD.claims, payload)) for payload in request.payloads)
     decode = (time.perf_counter() - began) * 1000
     drop(request.request_id)
@@ -245,7 +244,20 @@ def prepare(raw: bytes) -> Prepared:
             "prepare.decode": decode,
             **{f"prepare.{name}": ms for name, ms in prompt.ms.items()},
         },
+        digest=known_as,
     )
+
+
+def digest(raw: bytes) -> str:
+    """What tells the request of this record from others of its id."""
+    return _request(raw).digest()
+
+
+def _request(raw: bytes) -> DiagnosisRequest:
+    try:
+        return DiagnosisRequest.from_bytes(raw)
+    except ValueError as error:
+        raise RecordUnusable(str(error)) from None
 
 
 def follow_up(command: StoreCommand, budget: int) -> FollowedUp:

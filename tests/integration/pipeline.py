@@ -75,11 +75,11 @@ class Pipeline:
         return request.to_bytes()
 
     def result(self, request_id: str, seconds: float = 60.0) -> DiagnosisResult:
-        value = kafka.wait_for(
+        found = kafka.wait_for(
             self.settings, self.topic("results"), request_id.encode(), seconds, self.supervisor.check
         )
-        assert value is not None, f"no result for {request_id} within {seconds} s\n{self.logs()}"
-        return DiagnosisResult.from_bytes(value)
+        assert found is not None, f"no result for {request_id} within {seconds} s\n{self.logs()}"
+        return DiagnosisResult.from_bytes(found.value)
 
     def records(self, topic: str) -> list[Stored]:
         """Everything that stands on a topic now."""

@@ -30,6 +30,7 @@ class Pool:
         self.raises: dict[str, list[Exception]] = {}
         self.prepared: list[bytes] = []
         self.finished: list[StoreCommand] = []
+        self.digests: dict[bytes, str] = {}
 
     def _raise(self, call: str) -> None:
         if self.raises.get(call):
@@ -39,8 +40,14 @@ class Pool:
         self.prepared.append(raw)
         self._raise("prepare")
         self.stores.add(request_id)
-        said = raw.decode() or request_id
-        return Prepared(said, "why?", ({"role": "user", "content": "x"},), ({},), 1000, 100, 77, 50, {"collect": 2.0})
+        said = raw.decode().partition(" ")[0] or request_id
+        messages = ({"role": "user", "content": "x"},)
+        digest = self.digests.get(raw, "d")
+        return Prepared(said, "why?", messages, ({},), 1000, 100, 77, 50, {"collect": 2.0}, digest)
+
+    async def digest(self, request_id: str, raw: bytes, limit: float) -> str:
+        self._raise("digest")
+        return self.digests.get(raw, "d")
 
     async def follow_up(self, command: StoreCommand, budget: int, limit: float) -> FollowedUp:
         self._raise("follow_up")
@@ -272,9 +279,9 @@ def with_results(pool: Pool, *found: str) -> tuple[StoreStage, list[int]]:
     """A stage that has just started, beside a results topic that holds `found`; the times it was read from."""
     reads: list[int] = []
 
-    def read(since: int) -> list[str]:
+    def read(since: int) -> dict[str, str]:
         reads.append(since)
-        return list(found)
+        return dict.fromkeys(found, "")
 
     return StoreStage(load(), pool, lambda position: b"r", Answered(load(), read)), reads  # type: ignore[arg-type]
 
@@ -293,7 +300,7 @@ async def test_what_another_process_has_answered_is_not_answered_again() -> None
 async def test_results_are_read_again_for_older_records_and_after_partitions_moved() -> None:
     at = now_ms()
     reads: list[int] = []
-    answered = Answered(load(), lambda since: reads.append(since) or ["a"])  # type: ignore[func-returns-value]
+    answered = Answered(load(), lambda since: reads.append(since) or {"a": ""})  # type: ignore[func-returns-value]
     assert not await answered.has("r", at)
     assert await answered.has("a", at + 5)
     assert reads == [at]
@@ -309,10 +316,10 @@ async def test_results_are_read_again_for_older_records_and_after_partitions_mov
 async def test_results_are_read_once_more_where_partitions_move_during_a_read() -> None:
     found = [["early"], ["early", "late"]]
 
-    def read(since: int) -> list[str]:
+    def read(since: int) -> dict[str, str]:
         if len(found) == 2:
             answered.moved()
-        return found.pop(0)
+        return dict.fromkeys(found.pop(0), "")
 
     answered = Answered(load(), read)
     assert await answered.has("late", now_ms())
@@ -320,9 +327,9 @@ async def test_results_are_read_once_more_where_partitions_move_during_a_read() 
 
 
 async def test_results_that_cannot_be_read_are_asked_for_again() -> None:
-    script: list[Exception | list[str]] = [HyveError("no broker"), ["r"]]
+    script: list[Exception | dict[str, str]] = [HyveError("no broker"), {"r": ""}]
 
-    def read(since: int) -> list[str]:
+    def read(since: int) -> dict[str, str]:
         outcome = script.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
@@ -339,3 +346,70 @@ async def test_a_request_that_failed_after_its_prompt_takes_no_later_answer() ->
     pool.raises["finish"] = [HyveError("gone"), HyveError("gone")]
     assert result(await store.command(command())).status == "failed"
     assert await store.command(command(text="late")) == []
+
+
+OTHER = b"r other"
+"""A record of the same id that asks something else."""
+
+
+async def test_another_request_under_the_same_id_is_a_dead_letter_and_changes_nothing() -> None:
+    """Before the first one's result and after it: nobody gets an answer to what he did not ask."""
+    pool = Pool()
+    pool.digests = {OTHER: "e"}
+    store = stage(pool)
+    asked = prompt(await store.request(request()))
+    assert asked.digest == "d"
+    with pytest.raises(Poison, match="the id 'r' was used before, by a request of other content"):
+        await store.request(request(value=OTHER))
+    sent = await store.command(command(digest=asked.digest))
+    assert (result(sent).status, sent[0].headers) == ("inconclusive", {"hyve-request": b"d"})
+    with pytest.raises(Poison, match="was used before"):
+        await store.request(request(value=OTHER))
+    assert await store.request(request()) == [], "the same one is a repetition"
+    assert len(pool.prepared) == 1
+
+
+async def test_the_id_of_a_request_that_failed_is_used_up_too() -> None:
+    pool = Pool()
+    pool.digests = {OTHER: "e"}
+    pool.raises["prepare"] = [HyveError("the input is empty")]
+    store = stage(pool)
+    failed = await store.request(request())
+    assert (result(failed).status, failed[0].headers) == ("failed", {"hyve-request": b"d"})
+    with pytest.raises(Poison, match="was used before"):
+        await store.request(request(value=OTHER))
+    assert prompt(await store.request(request())).hop == 1
+
+
+async def test_a_worker_that_has_just_started_knows_what_was_asked_under_an_id_from_its_result() -> None:
+    pool = Pool()
+    pool.digests = {OTHER: "e"}
+    store = StoreStage(load(), pool, answered=Answered(load(), lambda since: {"r": "e"}))  # type: ignore[arg-type]
+    at = now_ms()
+    with pytest.raises(Poison, match="was used before"):
+        await store.request(replace(request(), timestamp=at))
+    assert await store.request(replace(request(value=OTHER), timestamp=at)) == []
+    late = command("rules", account=Account(created=at), digest="d")
+    with pytest.raises(Poison, match="was used before"):
+        await store.command(replace(late, timestamp=at))
+    assert pool.prepared == []
+
+
+async def test_a_decision_on_another_request_of_the_id_is_not_run_over_its_store() -> None:
+    """A worker died between the two, and the next one has only seen the second."""
+    pool = Pool()
+    pool.digests = {OTHER: "e"}
+    store = stage(pool)
+    await store.request(request(value=OTHER))
+    with pytest.raises(Poison, match="was used before"):
+        await store.command(command(digest="d"))
+    assert pool.finished == []
+
+
+async def test_a_record_that_can_not_be_read_under_a_used_id_is_poison() -> None:
+    pool = Pool()
+    store = stage(pool)
+    await store.request(request())
+    pool.raises["digest"] = [RecordUnusable("not a DiagnosisRequest")]
+    with pytest.raises(Poison, match="not a DiagnosisRequest"):
+        await store.request(request(value=b"rubbish"))
