@@ -155,6 +155,12 @@ def tells(stage: Callable[Concatenate[Datastore, P], Diagnosis]) -> Callable[Con
     return masked
 
 
+def told(store: Datastore, text: str) -> str:
+    """A text of whoever asked, as the answer may show it."""
+    redactor = None if store.masked is None else store.masked.redactor
+    return redactor.unmask(redactor.mask(text), keep=True) if redactor is not None and redactor.keep else text
+
+
 def spelled(store: Datastore, statement: str) -> str:
     """A statement as `store` runs it."""
     return store.spelled(statement) if isinstance(store, _Masked) else statement

@@ -9,7 +9,8 @@ Rules:
 - While Kafka doesn't answer, only the loop counts: starting anew would help nobody. When it answers again, all limits
   begin anew.
 - Ready: partitions are assigned, or other members have them all (a standby), and what the worker holds is warm. While
-  the group shares its partitions out anew, a worker that had some stays ready for as long as that may take.
+  the group shares its partitions out anew, a worker that had some stays ready for as long as that may take. Without an
+  answer from Kafka for longer than a hiccup, no worker is: what it takes it could not put anywhere.
 - The loop, the thread that asks the broker, and those of the metrics port meet here: all state is behind one lock.
 """
 
@@ -43,7 +44,7 @@ _PATIENCE: Final = 3.0
 """Seconds after which a question that Kafka hasn't answered says that it is gone."""
 
 _OUTAGE: Final = 15.0
-"""Seconds between two answers after which all limits begin anew."""
+"""Seconds between two answers after which all limits begin anew, and without one after which no worker is ready."""
 
 
 @dataclass(frozen=True)
@@ -313,6 +314,9 @@ class Health:
                 found.append(Fault("assignment", "the group shares its partitions out anew", moving))
             elif not self._assigned and not self._standby:
                 found.append(Fault("assignment", "no partitions are assigned, and nobody is known to have them", now))
+            heard = self._born if self._last is None else self._last
+            if not self._answers(now) and now - heard > _OUTAGE:
+                found.append(Fault("kafka", "Kafka does not answer", heard))
             return found
 
     def report(self, faults: Sequence[Fault], good: str, bad: str) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def ask(
     Asks the model that HYVE_LLM_BASE_URL, HYVE_LLM_MODEL and HYVE_LLM_API_KEY name. Without one the rules analyst
     answers.
     """
-    from hyve import stages
+    from hyve import masked, stages
     from schemas import DiagnosisResult
     from workers import settings
     from workers.route import configured
@@ -90,14 +90,13 @@ def ask(
         with store:
             async with nullcontext() if client is None else aclosing(client):
                 found = await stages.diagnose(request, store, model)
-        return replace(found, ms={**found.ms, **{name: found.ms[name] + ms for name in ("prepare", "total")}})
+            asked = masked.told(store, question)
+        return replace(found, ms={**found.ms, **{name: found.ms[name] + ms for name in ("prepare", "total")}}), asked
 
-    found = asyncio.run(run())
+    found, asked = asyncio.run(run())
     if model is not None and model.refused is not None:
         raise model.refused  # settings to mend: an answer of the rules would hide it
-    result = DiagnosisResult.of(
-        found, request_id=str(uuid.uuid4()), question=question, finished=int(time.time() * 1000)
-    )
+    result = DiagnosisResult.of(found, request_id=str(uuid.uuid4()), question=asked, finished=int(time.time() * 1000))
     if json_:
         typer.echo(result.model_dump_json())
         return

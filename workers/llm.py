@@ -30,11 +30,16 @@ import orjson
 from yarl import URL
 
 from hyve.errors import ModelError
+from hyve.redact import Redactor
 from hyve.reply import ModelReply
+from hyve.secretforms import PLACEHOLDER
 from workers.dialects import Anthropic, Dialect, OpenAI, error_text, with_tools_in_text
 
 MAX_BODY = 8 << 20
 """Bytes of the largest reply."""
+
+_READ = 4096
+"""Characters of a server's words that are looked at."""
 
 DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}
 
@@ -164,12 +169,12 @@ class ChatModel:
         try:
             value = json.loads(content.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            start = content[:60].decode("utf-8", "replace")
+            start = self._clean(content.decode("utf-8", "replace"))[:60]
             raise ModelError(f"the reply of {self._who} is not JSON; it starts with {start!r}", "reply") from None
         try:
             return self._dialect.reply(value if isinstance(value, dict) else {})
         except ModelError as error:
-            raise ModelError(f"{self._who}: {error}", error.kind) from None
+            raise ModelError(f"{self._who}: {self._clean(str(error))}", error.kind) from None
 
     def _connections(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -270,9 +275,11 @@ class ChatModel:
         return failure
 
     def _clean(self, text: str) -> str:
-        """A server's words on one line, short, without the key."""
+        """A server's words on one line, short, without the key and other secrets: they go to logs and results."""
+        text = text[:_READ]
         if self._key:
             text = text.replace(self._key, "***")
+        text = PLACEHOLDER.sub("***", Redactor().mask(text))
         return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:200]
 
 

@@ -7,7 +7,8 @@ Rules:
 - After `failures` calls in a row that the server failed (no capacity, errors, silence), the breaker is open: the model
   isn't asked for `rest` seconds, or for as long as its Retry-After says. Then one call tries it; until that one's
   outcome is known all others are refused.
-- Where a model fails, the next one is asked, whatever the failure was: a wrong key or a reply that can't be read too.
+- Where a model fails, the next one is asked, whatever the failure was: a wrong key, a reply that can't be read, or one
+  that holds neither a text nor a call that can be used. The last one's reply is given as it is.
   If all fail, the error is the first model's, with the others' beside it.
 """
 
@@ -22,8 +23,8 @@ from typing import Any
 
 from aiolimiter import AsyncLimiter
 
-from hyve.errors import ModelError
-from hyve.reply import Model, ModelReply
+from hyve.errors import ModelError, ReplyError
+from hyve.reply import Model, ModelReply, decide
 from hyve.tokens import count_tokens
 from workers.llm import ChatModel, OnCall
 from workers.settings import Settings
@@ -161,6 +162,13 @@ class Limited:
         return ModelError(f"{self.name}: no turn within {self._patience:g} s; raise {names}", "rate")
 
 
+def _check(model: Model, reply: ModelReply) -> None:
+    try:
+        decide(reply)
+    except ReplyError as error:
+        raise ModelError(f"{model.name}: {error}", "reply") from None
+
+
 def _tokens(parts: Iterable[Any]) -> int:
     return sum(count_tokens(str(part)) for part in parts)
 
@@ -180,7 +188,10 @@ class Route:
         met: list[ModelError] = []
         for model in self._models:
             try:
-                return await model.complete(messages, tools)
+                reply = await model.complete(messages, tools)
+                if model is not self._models[-1]:
+                    _check(model, reply)
+                return reply
             except ModelError as error:
                 met.append(error)
                 if len(met) < len(self._models):

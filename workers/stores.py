@@ -270,8 +270,9 @@ def follow_up(command: StoreCommand, budget: int) -> FollowedUp:
 
 
 def finish(command: StoreCommand) -> tuple[Diagnosis, str]:
-    """The answer, and the request's question. Where hop 2 gave no answer, with the rows of hop 1's query."""
-    from hyve import reply, stages
+    """The answer, and the request's question as a result may show it. Where hop 2 gave no answer, with the rows of hop
+    1's query."""
+    from hyve import masked, reply, stages
 
     held = _held(command.request_id)
     request, store, model = held.request, held.store, command.account.model
@@ -295,10 +296,11 @@ def finish(command: StoreCommand) -> tuple[Diagnosis, str]:
         )
     if command.asked and (diagnosis.mode == "rules" or command.kind == "query"):  # no answer came of its rows
         diagnosis = with_rows(diagnosis, rows(reply.Query(command.asked, None)))
-    told = (*request.notes, *((CUT,) if command.cut else ()))
+    told = (*(masked.told(store, note) for note in request.notes), *((CUT,) if command.cut else ()))
     notes = (*(note for note in told if note not in diagnosis.notes), *diagnosis.notes)
+    question = masked.told(store, request.question)
     drop(command.request_id)
-    return replace(diagnosis, notes=notes), request.question
+    return replace(diagnosis, notes=notes), question
 
 
 def _decision(command: StoreCommand) -> Any:

@@ -388,3 +388,32 @@ def test_what_is_told_is_json_for_any_name() -> None:
     body = b"".join(application({"PATH_INFO": "/readyz"}, lambda status, headers: answered.append(status)))
     assert answered == ["503 Service Unavailable"]
     assert json.loads(body)["notes"] == ["model ✓ \ud800"]
+
+
+def test_without_kafka_no_worker_is_ready_and_all_stay_alive() -> None:
+    """A balancer has to turn elsewhere: the webhook of such a worker can only answer 503."""
+    worker = Worker().assigned()
+    worker.goes(15, answers=False)
+    assert worker.missing() == [], "a hiccup"
+    worker.goes(5, answers=False)
+    assert (worker.missing(), worker.wrong()) == (["kafka"], [])
+    (fault,) = worker.health.ready()["faults"]
+    assert (fault["what"], fault["seconds"]) == ("Kafka does not answer", 20.0)
+    worker.goes(5)
+    assert worker.missing() == []
+
+
+def test_a_question_that_kafka_leaves_open_is_no_answer() -> None:
+    worker = Worker().assigned()
+    worker.health.asks()
+    worker.clock.now += 20
+    worker.health.beat()
+    assert worker.missing() == ["kafka"]
+
+
+def test_a_worker_that_kafka_never_answered_is_not_ready() -> None:
+    worker = Worker()
+    worker.health.assigned([P0])
+    assert worker.missing() == []
+    worker.goes(20, answers=False)
+    assert worker.missing() == ["kafka"]

@@ -426,3 +426,26 @@ def test_the_scripted_server_runs_as_a_process_of_its_own(tmp_path: Path) -> Non
         process.terminate()
         process.wait(10)
         process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"status": 500, "body": "boom password=ServerLeak123"},
+        {"status": 400, "body": {"error": {"message": "bad header Authorization: Bearer ServerLeak123abc"}}},
+        {"status": 401, "body": {"detail": "no such key sk-ServerLeak123ServerLeak123ServerLeak123"}},
+        {"status": 500, "body": f"{'x' * 180} password=ServerLeak123ServerLeak123"},
+        {"raw": "password=ServerLeak123"},
+        {"raw": json.dumps({"error": {"message": f"password=ServerLeak123, key {KEY}"}})},
+    ],
+)
+async def test_secrets_in_a_servers_words_are_told_to_nobody(step: Any) -> None:
+    with ScriptedLLM([step], repeat_last=True) as s:
+        error = await failure(s, retries=0)
+    assert "ServerLeak" not in str(error)
+    assert not re.search(r"<\w+_\d+>", str(error)), "a placeholder would be taken for one of the request's"
+
+
+async def test_what_else_a_server_says_is_told() -> None:
+    with ScriptedLLM([{"status": 500, "body": "GPU 3 is gone, password=ServerLeak123"}]) as s:
+        assert "GPU 3 is gone, password=***" in str(await failure(s, retries=0))

@@ -74,3 +74,28 @@ def test_redaction_is_a_setting() -> None:
     shown = placeholder()
     found, _ = stores.finish(command("direct", text=shown))
     assert found.summary == shown
+
+
+@pytest.mark.parametrize("kind", ["direct", "rules"])
+def test_what_stays_masked_in_answers_does_so_in_the_question_and_notes_too(kind: str) -> None:
+    typed = "and <password_9>, why does password=Typed-Secret99 fail?"
+    stores._CHILD.redaction = (("secrets",), ("password",))
+    request = DiagnosisRequest(
+        request_id="r1",
+        question=f"{SECRETS[0]} {typed}",
+        payloads=(Payload(name="logins.json", text=json.dumps(ROWS)),),
+        budget=1500,
+        notes=(f"telemetry of {SECRETS[1]} was cut",),
+    )
+    stores.prepare(request.to_bytes())
+    shown = placeholder()
+    found, question = stores.finish(command(kind, text="x", reason="no model"))
+    assert question.startswith(f"{shown} and <password_9>, why does password=<password_")
+    said = question + json.dumps(found.notes)
+    assert not [secret for secret in (*SECRETS, "Typed-Secret99") if secret in said]
+    assert any(note.startswith("telemetry of <password_") for note in found.notes)
+
+
+def test_a_question_stays_as_it_was_asked_where_nothing_is_kept_masked() -> None:
+    prepared()
+    assert stores.finish(command("direct", text="x"))[1] == f"why does {SECRETS[0]} fail?"

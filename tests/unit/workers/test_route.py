@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyve.errors import HyveError, ModelError
-from hyve.reply import ModelReply
+from hyve.reply import ModelReply, ToolCall
 from tests.scripted_llm import ScriptedLLM
 from workers.route import Breaker, Limited, Route, configured
 from workers.settings import Settings, load
@@ -268,3 +268,23 @@ async def test_what_comes_of_calls_is_told() -> None:
     retries = [("large", "retry")] * told.count(("large", "retry"))
     assert told == [*retries, ("large", "server"), ("small", "ok"), ("large", "resting"), ("small", "ok")]
     assert retries
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [ModelReply(""), ModelReply("  "), ModelReply("", (ToolCall("1", "rm_rf", "{}"),)),
+     ModelReply("", (ToolCall("1", "query_datastore", "{}"),))],
+)  # fmt: skip
+async def test_a_reply_that_says_nothing_usable_is_a_failure_like_others(
+    reply: ModelReply, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = Fake(reply), Fake("ok", name="n")
+    assert (await Route([first, second]).complete(MESSAGES, ())).text == "ok"
+    assert "m: the model's reply" in caplog.text
+    assert (await Route([Fake("fine"), second]).complete(MESSAGES, ())).text == "fine"
+    assert second.asked == 1
+    alone = Route([Fake(reply)])
+    assert await alone.complete(MESSAGES, ()) is reply, "who asked says what is wrong with it, and counts its cost"
+    error = await failing(Route([Fake(reply), Fake(DOWN, name="n")]))
+    assert error.kind == "reply"
+    assert str(error).endswith("; then m failed (status 500)")
