@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from streams.cli import Scenario
+from streams.cli import Scenario, app
 from streams.incident import SCENARIOS
 from workers.broker import free_port
 
@@ -75,3 +80,32 @@ def test_an_unknown_scenario_names_the_known_ones() -> None:
 
 def test_the_scenarios_are_those_of_the_generator() -> None:
     assert tuple(item.value for item in Scenario) == SCENARIOS
+
+
+def numbers(of: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every option that takes a number, and the command that has it."""
+    for group in of.registered_groups:
+        yield from numbers(group.typer_instance, (*path, str(group.name)))
+    for command in of.registered_commands:
+        function: Any = command.callback
+        for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+            kind, *told = get_args(parameter.annotation) or (parameter.annotation,)
+            if kind in (int, float):
+                named = [it for info in told for it in (info.default, *(info.param_decls or ()))]
+                option = next((it for it in named if str(it).startswith("--")), f"--{name}")
+                yield (*path, command.name or function.__name__), option
+
+
+NUMBERS = sorted(numbers(app))
+
+
+def test_there_are_numbers_to_look_at() -> None:
+    assert {(("request",), "--wait"), (("request",), "--budget"), (("deadletters", "list"), "--hours")} <= set(NUMBERS)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-5", "1e308", "9" * 400, "\u0661e99", ""])
+@pytest.mark.parametrize(("path", "option"), NUMBERS)
+def test_no_number_is_without_bounds(path: tuple[str, ...], option: str, value: str) -> None:
+    done = CliRunner().invoke(app, [*path, f"{option}={value}"])
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit)
+    assert f"Invalid value for '{option}'" in done.output
