@@ -1,0 +1,69 @@
+"""`hyve request`: an id names one request, and a pipeline that isn't there is told at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from schemas import DeadLetter, DiagnosisResult
+from tests.integration.pipeline import Pipeline, until
+
+
+def hyve(pipeline: Pipeline, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **pipeline.environment("llm"), **more}
+    return subprocess.run(
+        [sys.executable, "-m", "streams.cli", "request", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=env,
+        check=False,
+    )
+
+
+def test_an_id_names_one_request(make_pipeline: Callable[..., Pipeline], tmp_path: Path) -> None:
+    """Nobody gets the answer to another's question: before and after a store worker was killed."""
+    pipeline = make_pipeline("same").start("store", "llm")
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    one.write_text('[{"a": 1}, {"a": 2}]')
+    two.write_text('[{"b": 1}, {"b": 2}]')
+    asked = ("--file", str(one), "--id", "same", "--json", "--wait", "60")
+
+    def answered(*arguments: str) -> DiagnosisResult:
+        done = hyve(pipeline, *arguments)
+        assert done.returncode == 0, done.stderr + pipeline.logs()
+        return DiagnosisResult.model_validate_json(done.stdout)
+
+    first = answered("first question", *asked)
+    assert first.question == "first question"
+    for question, file in (("second question", one), ("first question", two)):
+        done = hyve(pipeline, question, "--file", str(file), *asked[2:])
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "hyve: the id same was used before, with another question or other data: this request was refused; "
+            "give another --id, or none\n"
+        )
+    assert answered("first question", *asked).finished == first.finished, "the same request has the same result"
+
+    def letters() -> list[str]:
+        return [DeadLetter.from_bytes(record.value).error for record in pipeline.records("deadletters")]
+
+    said = "the id 'same' was used before, by a request of other content: send it under another"
+    until(lambda: len(letters()) == 2)
+    os.kill(pipeline.supervisor.pid("store"), 9)
+    pipeline.send("requests", "same", b'{"request_id": "same", "question": "third", "payloads": []}')
+    until(lambda: len(letters()) == 3, 90)
+    assert letters() == [said] * 3
+    assert [record.key for record in pipeline.records("results")] == [b"same"]
+
+
+def test_topics_that_do_not_exist_are_told_at_once(make_pipeline: Callable[..., Pipeline], tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"a": 1}')
+    done = hyve(make_pipeline("there"), "why?", "--file", str(file), "--wait", "3", HYVE_TOPIC_PREFIX="nobody")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "topic nobody.requests does not exist" in done.stderr
+    assert "run `hyve topics create`" in done.stderr
