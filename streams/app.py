@@ -37,6 +37,7 @@ from streams import logs, metrics
 from streams.commits import App, Uncounted
 from streams.ledger import Ledger
 from workers.kafka import ATTEMPTS
+from workers.security import tls
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
@@ -187,6 +188,7 @@ def make_app(
         without_holes=ours,
         last=frozenset(last),
         broker=[f"kafka://{server}" for server in settings.servers],
+        broker_credentials=_credentials(settings),
         autodiscover=False,
         Monitor=Uncounted,
         datadir=tempfile.gettempdir(),
@@ -219,6 +221,16 @@ def make_app(
         web_port=settings.http_port,
         web_application_options={"client_max_size": settings.webhook_bytes} if web else None,
     )
+
+
+def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    context = tls(settings)
+    if settings.security_protocol.startswith("SASL"):
+        password = settings.sasl_password.get_secret_value()
+        return faust.SASLCredentials(
+            username=settings.sasl_username, password=password, mechanism=settings.sasl_mechanism, ssl_context=context
+        )
+    return None if context is None else faust.SSLCredentials(context)
 
 
 async def _outcome(delivery: Awaitable[Any]) -> Any:

@@ -54,7 +54,8 @@ def run(scenario: str, seed: int, *, as_json: bool = False, keep: bool = False) 
     """Plays the incident and prints what came of it. Returns the exit status."""
     err = Console(stderr=True, highlight=False)
     out = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
-    settings = load(topic_prefix="hyve", raw_topics="", replication=1)
+    embedded = {name.removeprefix("HYVE_").lower(): value for name, value in EMBEDDED.items()}
+    settings = load(topic_prefix="hyve", raw_topics="", **embedded)
     configured(settings)  # a bad address or key ends it here, in one line, before anything is started
     (err if as_json else out).print(analyst_line(settings), soft_wrap=True)
     logs = Path(tempfile.mkdtemp(prefix="hyve-demo-"))

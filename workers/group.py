@@ -17,6 +17,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from hyve.errors import HyveError
+from workers.security import client_options
 from workers.settings import Settings
 
 Place = tuple[str, int]
@@ -43,6 +44,7 @@ class GroupReader:
 
     def __init__(self, settings: Settings, group: str) -> None:
         self._settings, self._group = settings, group
+        self._security = client_options(settings)
         self._admin: Any = None
         self._consumer: Any = None
 
@@ -93,6 +95,7 @@ class GroupReader:
             "bootstrap_servers": self._settings.servers,
             "bootstrap_timeout_ms": int(_SECONDS * 1000),
             "request_timeout_ms": int(_SECONDS * 1000),
+            **self._security,
         }
         try:
             if self._admin is None:

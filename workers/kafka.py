@@ -27,6 +27,7 @@ from kafka.partitioner import murmur2
 
 from hyve.errors import HyveError
 from schemas import Position
+from workers.security import client_options
 from workers.settings import Settings
 
 FETCH_BYTES = 64 << 20
@@ -107,19 +108,28 @@ def _told(settings: Settings, doing: str) -> Iterator[None]:
     except (KafkaError, OSError, ValueError) as error:
         text = said(error)
         if "bootstrap" in text.lower() or "NoBrokersAvailable" in text or isinstance(error, OSError):
+            # The client tells a broker that refuses it, or that it doesn't trust, from none at all only in its own log.
+            secured = settings.security_protocol != "PLAINTEXT"
+            refused = ", and HYVE_SECURITY_PROTOCOL, HYVE_SASL_* and HYVE_SSL_*" if secured else ""
             raise HyveError(
                 f"cannot reach a Kafka broker at {settings.bootstrap_servers}: is it running? "
-                "Check HYVE_BOOTSTRAP_SERVERS (host:port, by commas)"
+                f"Check HYVE_BOOTSTRAP_SERVERS (host:port, by commas){refused}"
             ) from None
         raise HyveError(f"{doing} failed at {settings.bootstrap_servers}: {type(error).__name__}: {text}") from None
+
+
+def _connecting(settings: Settings) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": settings.servers,
+        "bootstrap_timeout_ms": int(settings.connect_timeout * 1000),
+        **client_options(settings),
+    }
 
 
 @contextlib.contextmanager
 def _admin(settings: Settings) -> Iterator[KafkaAdminClient]:
     with _told(settings, "asking Kafka for its topics"):
-        client = KafkaAdminClient(
-            bootstrap_servers=settings.servers, bootstrap_timeout_ms=int(settings.connect_timeout * 1000)
-        )
+        client = KafkaAdminClient(**_connecting(settings))
         try:
             yield client
         finally:
@@ -130,8 +140,7 @@ def _admin(settings: Settings) -> Iterator[KafkaAdminClient]:
 def _consumer(settings: Settings, doing: str, **options: Any) -> Iterator[KafkaConsumer]:
     with _told(settings, doing):
         consumer = KafkaConsumer(
-            bootstrap_servers=settings.servers,
-            bootstrap_timeout_ms=int(settings.connect_timeout * 1000),
+            **_connecting(settings),
             enable_auto_commit=False,
             fetch_max_bytes=FETCH_BYTES,
             fetch_max_wait_ms=100,
@@ -149,8 +158,7 @@ def producing(settings: Settings) -> Iterator[KafkaProducer]:
     """A producer whose records are all delivered when the block ends."""
     with _told(settings, "producing"):
         producer = KafkaProducer(
-            bootstrap_servers=settings.servers,
-            bootstrap_timeout_ms=int(settings.connect_timeout * 1000),
+            **_connecting(settings),
             max_request_size=MAX_REQUEST,
             compression_type="gzip",
             linger_ms=5,

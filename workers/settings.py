@@ -40,6 +40,12 @@ EMBEDDED: Final[dict[str, str]] = {
     "HYVE_SESSION_TIMEOUT": "6",
     "HYVE_HEARTBEAT_INTERVAL": "1",
     "HYVE_REPLICATION": "1",
+    "HYVE_SECURITY_PROTOCOL": "PLAINTEXT",
+    "HYVE_SASL_USERNAME": "",
+    "HYVE_SASL_PASSWORD": "",
+    "HYVE_SSL_CAFILE": "",
+    "HYVE_SSL_CERTFILE": "",
+    "HYVE_SSL_KEYFILE": "",
 }
 
 
@@ -77,6 +83,13 @@ class Settings(BaseSettings):
         default=600.0, gt=0, le=3_000, description="The same for times to come. Kafka refuses those of over an hour."
     )
     replication: int = Field(default=1, ge=1, le=10, description="Replicas of the topics that HYVE creates.")
+    security_protocol: str = Field(default="PLAINTEXT", pattern=r"^(PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)$")
+    sasl_mechanism: str = Field(default="PLAIN", pattern=r"^(PLAIN|SCRAM-SHA-256|SCRAM-SHA-512)$")
+    sasl_username: str = ""
+    sasl_password: SecretStr = SecretStr("")
+    ssl_cafile: str = Field(default="", description="PEM of who signed the brokers' certificates; empty: certifi's.")
+    ssl_certfile: str = Field(default="", description="PEM of the client's own certificate, where brokers want one.")
+    ssl_keyfile: str = Field(default="", description="PEM of its key, not encrypted; empty: in HYVE_SSL_CERTFILE.")
     connect_timeout: float = Field(default=5.0, ge=0.1, le=120)
 
     rebalance_timeout: float = Field(
@@ -218,6 +231,16 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _whole(self) -> Settings:
+        secret = self.sasl_password.get_secret_value()
+        if self.security_protocol.startswith("SASL"):
+            if not self.sasl_username or not secret:
+                raise ValueError("HYVE_SECURITY_PROTOCOL needs HYVE_SASL_USERNAME and HYVE_SASL_PASSWORD: set both")
+        elif self.sasl_username or secret:
+            raise ValueError("HYVE_SASL_* is set but HYVE_SECURITY_PROTOCOL is neither SASL_SSL nor SASL_PLAINTEXT")
+        if (self.ssl_cafile or self.ssl_certfile) and not self.security_protocol.endswith("SSL"):
+            raise ValueError("HYVE_SSL_* is set but HYVE_SECURITY_PROTOCOL is neither SSL nor SASL_SSL")
+        if self.ssl_keyfile and not self.ssl_certfile:
+            raise ValueError("HYVE_SSL_KEYFILE is set but HYVE_SSL_CERTFILE is not")
         if self.llm_base_url and not self.llm_model:
             raise ValueError("HYVE_LLM_BASE_URL is set but HYVE_LLM_MODEL is not: name the model to ask")
         if (self.llm_fallback_model or self.llm_fallback_base_url) and not self.llm_base_url:

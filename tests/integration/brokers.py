@@ -22,6 +22,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -167,12 +168,15 @@ class ContainerNode(_Started):
 class JarNode(_Started):
     """A process of Java, from jars of the cache."""
 
-    def __init__(self, folder: Path, jars: Path) -> None:
+    def __init__(self, folder: Path, jars: Path, more: Mapping[str, str] | None = None) -> None:
+        """`more` are settings of the server beside those of every node, or in their place."""
         super().__init__(folder)
         self._jars = jars
         self._process: subprocess.Popen[bytes] | None = None
         self._config = folder / "server.properties"
         settings = {**self.properties("127.0.0.1", free_port()), "log.dirs": str(folder / "data")}
+        for name, value in (more or {}).items():  # to a list of listeners one more is added
+            settings[name] = f"{settings[name]},{value}" if "listener" in name and name in settings else value
         self._config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # An id that begins with a dash would be read as an option.
@@ -235,7 +239,7 @@ class JarNode(_Started):
         stop_group(process, grace=0.0)
 
 
-def _jars() -> Path:
+def jars() -> Path:
     """The folder of the server's jars; resolved by Maven where the cache lacks them."""
     cache = Path(os.environ.get("HYVE_TEST_CACHE") or Path.home() / ".cache" / "hyve")
     folder = cache / f"kafka-{VERSION}"
@@ -281,7 +285,7 @@ def choose(folder: Path) -> Node:
             f"Apache Kafka {VERSION} needs a Docker engine, or Java 17 and Maven, or HYVE_TEST_BOOTSTRAP=host:port "
             "of one that runs: none is here"
         )
-    return JarNode(folder, _jars())
+    return JarNode(folder, jars())
 
 
 class ApacheKafka:

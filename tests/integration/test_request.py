@@ -13,7 +13,8 @@ from tests.integration.pipeline import Pipeline, until
 
 
 def hyve(pipeline: Pipeline, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, **pipeline.environment("llm"), **more}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
+    env = {**clean, **pipeline.environment("llm"), **more}
     return subprocess.run(
         [sys.executable, "-m", "streams.cli", "request", *arguments],
         capture_output=True,

@@ -38,6 +38,12 @@ def test_raw_topics_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
         ("HYVE_LLM_BASE_URL", "https://x/v1", "HYVE_LLM_MODEL is not"),
         ("HYVE_HEARTBEAT_INTERVAL", "20", "at most half of HYVE_SESSION_TIMEOUT"),
         ("HYVE_LOG_LEVEL", "loud", "HYVE_LOG_LEVEL"),
+        ("HYVE_SECURITY_PROTOCOL", "TLS", "HYVE_SECURITY_PROTOCOL"),
+        ("HYVE_SECURITY_PROTOCOL", "SASL_SSL", "needs HYVE_SASL_USERNAME and HYVE_SASL_PASSWORD"),
+        ("HYVE_SASL_PASSWORD", "hidden-value", "neither SASL_SSL nor SASL_PLAINTEXT"),
+        ("HYVE_SASL_MECHANISM", "GSSAPI", "HYVE_SASL_MECHANISM"),
+        ("HYVE_SSL_CAFILE", "ca.pem", "neither SSL nor SASL_SSL"),
+        ("HYVE_SSL_KEYFILE", "key.pem", "HYVE_SSL_CERTFILE is not"),
     ],
 )
 def test_a_bad_value_is_one_line(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
@@ -46,12 +52,15 @@ def test_a_bad_value_is_one_line(monkeypatch: pytest.MonkeyPatch, name: str, val
         load()
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "hidden-value" not in str(caught.value)
 
 
 def test_the_key_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYVE_LLM_API_KEY", "sk-very-secret")
-    settings = load()
+    monkeypatch.setenv("HYVE_SASL_PASSWORD", "pw-very-secret")
+    settings = load(security_protocol="SASL_SSL", sasl_username="u")
     assert settings.llm_api_key.get_secret_value() == "sk-very-secret"
+    assert settings.sasl_password.get_secret_value() == "pw-very-secret"
     assert "very-secret" not in repr(settings)
     assert "very-secret" not in settings.model_dump_json()
 
