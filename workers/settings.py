@@ -57,6 +57,9 @@ _PREFIX: Final = "HYVE_"
 _ALIKE: Final = 0.77
 """From this likeness on (as difflib has it) a name is taken for a setting's that was mistyped."""
 
+_TESTS: Final = ("TEST_", "CORPUS")
+"""How the names begin that the project's tests and benchmarks read."""
+
 _LINKS: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 """How the names end that Kubernetes gives each container for a Service, such as one that is called hyve-intake."""
 
@@ -341,7 +344,7 @@ def _check_names(environ: Mapping[str, str]) -> None:
     for given, value in environ.items():
         name = given.upper().removeprefix(_PREFIX)
         link = _LINKS.search(name) or (name.endswith("_PORT") and "://" in value)
-        if name == given.upper() or name in known or link:
+        if name == given.upper() or name in known or link or name.startswith(_TESTS):
             continue
         if alike := difflib.get_close_matches(name, known, 1, _ALIKE):
             mistyped.append(f"{given}: no setting has this name; is {_PREFIX}{alike[0]} meant?")
