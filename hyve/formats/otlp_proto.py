@@ -4,8 +4,11 @@
 Rules:
 - The bytes don't say which signal they are. Read as another one's, a record's fields have other wire types and so are
   unknown: the reading with the fewest unknown fields counts. A field newer than the generated classes is left out.
-- protobuf's own parser reads the messages and bounds their depth; `otlp.add_*` makes the rows. A test holds both
-  readers to the same rows.
+  The tags of the first records tell it, so that bytes that are no request cost next to nothing; and what the parser of
+  one signal refuses is no other signal's.
+- protobuf's own parser reads the messages and bounds their depth (100 messages, of which a list in a list takes two, an
+  object in an object three); `otlp.add_*` makes the rows. A test holds both readers to the same rows.
+- A long request is parsed in runs of records: messages take some thirty times the bytes of empty ones.
 - Rows of one resource share one `resource` object: readers must not change it.
 - Importing this module loads the generated classes: only who reads protobuf should.
 """
@@ -13,16 +16,16 @@ Rules:
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
-from google.protobuf.unknown_fields import UnknownFieldSet
-from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
-from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
-from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData, ResourceMetrics, ScopeMetrics
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 
 from hyve.formats.entities import service_of
 from hyve.formats.otlp import (
@@ -42,58 +45,225 @@ from hyve.formats.otlp import (
 from hyve.formats.rows import metric_point
 from hyve.formats.scalars import Relations, Row, compact, epoch_ns, number, text, trace_or_span_id, value_text
 
-_LOOKED_AT = 8
-"""Records whose unknown fields are counted."""
+_LOOKED_AT, _FIELDS_LOOKED_AT = 8, 2_000
+"""Records that tell the signal, and fields that are looked at for it at most: attributes are many."""
+
+_RUN = 64 << 10
+"""Bytes of records that are parsed at a time."""
+
+_FIELDS = 1_000_000
+"""Resources, scopes and records of a long request at most: those that give no row take time, too."""
+
+_PART = 8 << 20
+"""Bytes of one record, or of what stands around records, at most."""
+
+_INNER = 250_000
+"""Points of one metric, or events and links of one span, at most."""
+
 _POINTS = frozenset(POINTS.values())
 """The fields of a metric that hold points, each called after their kind."""
 
+_FIRST, _SECOND = 1 << 3 | 2, 2 << 3 | 2
+"""Tags: of a request's resources, and of the scopes in them and the records in those."""
+
+
+class TooMuch(ValueError):
+    """The request holds more than can be read in bounded memory and time."""
+
+
+class _Cut(ValueError):
+    """These bytes are no message."""
+
+
+@dataclass(frozen=True)
+class _Signal:
+    """The messages of a signal. `tags` are those of a record's fields; `told`, if it isn't 0, the one each has."""
+
+    request: type[Any]
+    around: type[Any]
+    scope: type[Any]
+    record: type[Any]
+    tags: frozenset[int]
+    told: int
+
 
 def read(data: bytes) -> Relations | None:
-    """The rows of an export request of any signal, {} where it holds no record; None where the bytes are none."""
-    best: tuple[int, Any, tuple[str, str, str]] | None = None
-    for kind, names in _SIGNALS:
-        request = kind()
-        try:
-            request.ParseFromString(data)
-        except DecodeError:
-            continue
-        unknown = _unknown(request, names)
-        if unknown is not None and (best is None or unknown < best[0]):
-            best = unknown, request, names
-            if not unknown:
-                break
-    return None if best is None else _rows(best[1], best[2])
-
-
-def _unknown(request: Any, names: tuple[str, str, str]) -> int | None:
-    """How many fields of the request and its first records are unknown; None where nothing else is in one of them."""
-    found = len(UnknownFieldSet(request))
-    if not request.ListFields():
+    """The rows of an export request of any signal, {} where it holds no record; None where the bytes are none, or can't
+    be parsed. Raises `TooMuch`."""
+    found = runs(data)
+    if found is None:
         return None
-    resources, scopes, records = names
-    every = (
-        r for item in getattr(request, resources) for scope in getattr(item, scopes) for r in getattr(scope, records)
-    )
-    for record in islice(every, _LOOKED_AT):
-        strange = len(UnknownFieldSet(record))
-        if strange and not record.ListFields():
-            return None
-        found += strange
-    return found
+    merged: Relations = {}
+    try:
+        for rows in found:
+            for name, listed in rows.items():
+                merged.setdefault(name, []).extend(listed)
+    except DecodeError:
+        return None
+    return merged
 
 
-def _rows(request: Any, names: tuple[str, str, str]) -> Relations:
-    resources, scopes, records = names
-    add = _ADD[records]
+def runs(data: bytes) -> Iterator[Relations] | None:
+    """The rows in runs; None where the bytes are no request. The iterator raises protobuf's `DecodeError` where what
+    began like one can't be parsed, and `TooMuch`."""
+    signal = _signal(data)
+    if signal is None:
+        return None
+    return _whole(signal, data) if len(data) <= _RUN else _long(signal, data)
+
+
+def _signal(data: bytes) -> _Signal | None:
+    """The signal that the first records are of; None where the bytes are no request."""
+    try:
+        records = _first_records(data)
+    except _Cut:
+        return None
+    if records is None:
+        return None
+    best: tuple[int, _Signal] | None = None
+    for signal in _SIGNALS:
+        strange = [sum(tag not in signal.tags for tag in tags) for tags in records]
+        if any(tags and count == len(tags) for tags, count in zip(records, strange, strict=True)):
+            continue
+        unlike = sum(strange) + (signal.told != 0 and not any(signal.told in tags for tags in records))
+        if best is None or unlike < best[0]:
+            best = unlike, signal
+    return None if best is None else best[1]
+
+
+def _first_records(data: bytes) -> list[list[int]] | None:
+    """The tags of the first records' fields; None where no resource stands where those of a request do."""
+    budget = iter(range(_FIELDS_LOOKED_AT))
+    records: list[list[int]] = []
+    known = False
+    for tag, start, end in _fields(data, 0, len(data), budget):
+        if tag != _FIRST:
+            continue
+        known = True
+        for _, first, last in _only(_SECOND, _fields(data, start, end, budget)):
+            for _, begin, stop in _only(_SECOND, _fields(data, first, last, budget)):
+                records.append([inner for inner, *_ in _fields(data, begin, stop, budget)])
+                if len(records) == _LOOKED_AT:
+                    return records
+    return records if known else None
+
+
+_Field = tuple[int, int, int]
+"""Tag, start and end of what a field holds."""
+
+
+def _only(wanted: int, fields: Iterable[_Field]) -> Iterator[_Field]:
+    return (field for field in fields if field[0] == wanted)
+
+
+def _fields(data: bytes, at: int, end: int, budget: Iterator[int]) -> Iterator[_Field]:
+    """The fields of the message in `data[at:end]`, as many as there is `budget` for. Raises `_Cut`."""
+    while at < end and next(budget, None) is not None:
+        tag, at = _varint(data, at, end)
+        kind = tag & 7
+        if kind == 2:
+            size, at = _varint(data, at, end)
+            after = at + size
+        elif kind == 0:
+            after = _varint(data, at, end)[1]
+        elif kind in (1, 5):
+            after = at + (8 if kind == 1 else 4)
+        else:
+            raise _Cut
+        if after > end or tag < 8:
+            raise _Cut
+        yield tag, at, after
+        at = after
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise _Cut
+
+
+def _whole(signal: _Signal, data: bytes) -> Iterator[Relations]:
     result: Relations = {name: [] for name in RELATIONS}
-    for item in getattr(request, resources):
-        resource = _attributes(item.resource.attributes)
-        service = service_of(resource)
-        for scope in getattr(item, scopes):
-            more = scope_keys(scope.scope.name, scope.scope.version)
-            for record in getattr(scope, records):
-                add(result, service, resource, record, more)
-    return {name: rows for name, rows in result.items() if rows}
+    request = signal.request.FromString(data)
+    for item in getattr(request, request.DESCRIPTOR.fields[0].name):
+        around = _around(item)
+        for scope in getattr(item, item.DESCRIPTOR.fields_by_number[2].name):
+            _add(result, signal, around, scope)
+    yield {name: rows for name, rows in result.items() if rows}
+
+
+def _long(signal: _Signal, data: bytes) -> Iterator[Relations]:
+    """As `_whole`, but for what is read at a time: some records of one scope."""
+    budget = iter(range(_FIELDS))
+    try:
+        for _, start, end in _only(_FIRST, _fields(data, 0, len(data), budget)):
+            around = _around(signal.around.FromString(_beside(data, start, end, budget)))
+            for _, first, last in _only(_SECOND, _fields(data, start, end, budget)):
+                head = _beside(data, first, last, budget)
+                for records in _some(data, first, last, budget):
+                    result: Relations = {name: [] for name in RELATIONS}
+                    _add(result, signal, around, signal.scope.FromString(head + records))
+                    yield {name: rows for name, rows in result.items() if rows}
+    except _Cut:
+        raise DecodeError("a message is cut") from None
+    if next(budget, None) is None:
+        raise TooMuch(f"the request has more than {_FIELDS} parts")
+
+
+def _beside(data: bytes, start: int, end: int, budget: Iterator[int]) -> bytes:
+    """What stands in a message beside its fields of the second tag."""
+    parts: list[bytes] = []
+    at = start
+    for tag, _, after in _fields(data, start, end, budget):
+        if tag != _SECOND:
+            parts.append(data[at:after])
+        at = after
+    return _bounded(b"".join(parts), "what stands around the records")
+
+
+def _some(data: bytes, start: int, end: int, budget: Iterator[int]) -> Iterator[bytes]:
+    """The fields of the second tag, as many at a time as make a run."""
+    parts: list[bytes] = []
+    size, at = 0, start
+    for tag, _, after in _fields(data, start, end, budget):
+        if tag == _SECOND:
+            parts.append(_bounded(data[at:after], "a record"))
+            size += after - at
+        at = after
+        if size >= _RUN:
+            yield b"".join(parts)
+            parts, size = [], 0
+    if parts:
+        yield b"".join(parts)
+
+
+def _bounded(part: bytes, what: str) -> bytes:
+    if len(part) > _PART:
+        raise TooMuch(f"{what} has {len(part)} bytes: {_PART} are the most")
+    return part
+
+
+_Around = tuple[str, dict[str, Any]]
+
+
+def _around(item: Any) -> _Around:
+    """The service and the attributes of a resource."""
+    resource = _attributes(item.resource.attributes)
+    return service_of(resource), resource
+
+
+def _add(out: Relations, signal: _Signal, around: _Around, scope: Any) -> None:
+    """Adds the rows of the records of a scope."""
+    add = _ADD[signal.record]
+    more = scope_keys(scope.scope.name, scope.scope.version)
+    for record in getattr(scope, scope.DESCRIPTOR.fields_by_number[2].name):
+        add(out, *around, record, more)
 
 
 def _attributes(items: Iterable[Any]) -> dict[str, Any]:
@@ -132,6 +302,7 @@ def _id(value: bytes) -> str | None:
 
 def _span(out: Relations, service: str, resource: dict[str, Any], span: Any, more: Row) -> None:
     kind, status = span.kind, span.status
+    _few(len(span.events) + len(span.links), "events and links")
     code = status.code
     add_span(
         out,
@@ -176,6 +347,7 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
     if not name or kind not in _POINTS:
         return
     held = getattr(metric, kind)
+    _few(len(held.data_points), "points")
     about = {**more, **_aggregation(held, kind)}
     for point in held.data_points:
         value = count = total = least = most = None
@@ -243,10 +415,29 @@ def _counts(values: Iterable[int]) -> list[int | None]:
     return [_count(value) for value in values]
 
 
-_ADD = {"log_records": _log, "metrics": _metric, "spans": _span}
-# A metric whose point is its only field may look like a span without a start, which there is none of: so metrics first.
-_SIGNALS: tuple[tuple[type[Any], tuple[str, str, str]], ...] = (
-    (LogsData, ("resource_logs", "scope_logs", "log_records")),
-    (MetricsData, ("resource_metrics", "scope_metrics", "metrics")),
-    (TracesData, ("resource_spans", "scope_spans", "spans")),
+def _few(count: int, what: str) -> None:
+    if count > _INNER:
+        raise TooMuch(f"one record has {count} {what}: {_INNER} are the most")
+
+
+_ADD = {LogRecord: _log, Metric: _metric, Span: _span}
+
+
+def _described(request: type[Any], around: type[Any], scope: type[Any], record: type[Any], told: str) -> _Signal:
+    tags = {field.name: field.number << 3 | _WIRE.get(field.type, 0) for field in record.DESCRIPTOR.fields}
+    return _Signal(request, around, scope, record, frozenset(tags.values()), tags.get(told, 0))
+
+
+_F = FieldDescriptor
+_WIRE = {
+    **dict.fromkeys((_F.TYPE_FIXED64, _F.TYPE_SFIXED64, _F.TYPE_DOUBLE), 1),
+    **dict.fromkeys((_F.TYPE_STRING, _F.TYPE_BYTES, _F.TYPE_MESSAGE), 2),
+    **dict.fromkeys((_F.TYPE_FIXED32, _F.TYPE_SFIXED32, _F.TYPE_FLOAT), 5),
+}
+"""How a field of a type is written; 0, as a number of variable length, those that aren't here."""
+
+_SIGNALS = (
+    _described(LogsData, ResourceLogs, ScopeLogs, LogRecord, ""),
+    _described(MetricsData, ResourceMetrics, ScopeMetrics, Metric, "name"),
+    _described(TracesData, ResourceSpans, ScopeSpans, Span, "start_time_unix_nano"),
 )
