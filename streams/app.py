@@ -49,6 +49,8 @@ AHEAD = 16
 
 MAX_FETCH = 16 << 20
 MAX_REQUEST = 100 << 20
+BATCH = 256 << 10
+"""Bytes of the records that go to Kafka as one batch; a larger one has its own."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ def make_app(
         producer_metadata_max_age_ms=METADATA_MS,
         consumer_auto_offset_reset="earliest",
         producer_max_request_size=MAX_REQUEST,
-        producer_max_batch_size=256 << 10,
+        producer_max_batch_size=BATCH,
         producer_compression_type="lz4",
         producer_linger=linger,
         producer_acks=-1,

@@ -1,13 +1,14 @@
 """Raw telemetry in, normalised records out: the first half of the intake worker.
 
 Rules:
-- What a body holds is what the setting says of its topic, else what its headers say (`content-type`, `ce_*`), else what
-  its bytes look like: OTLP in protobuf, or JSON. Compressed bodies are unpacked first.
-- One raw record is used whole or not at all: what can't be decoded is a dead letter with its bytes. A JSON object of no
-  known format is an event, and so is what stands in a known one where a record should; what holds nothing is counted.
-  An event is kept as it came but for what UTF-8 JSON can't hold or Python's doubles can't: NaN and infinite numbers
-  become null, half surrogates "?", further values of a repeated key get a number to their key, and a number of more
-  digits than a double has is rounded.
+- One raw record is used whole or not at all: what can't be decoded (see `streams.reading`), or gives too much, is a
+  dead letter with its bytes; what holds nothing is counted. An event is kept as it came but for what UTF-8 JSON can't
+  hold or Python's doubles can't: NaN and infinite numbers become null, half surrogates "?", further values of a repeated
+  key get a number to their key, and a number of more digits than a double has is rounded.
+- A raw record of kilobytes may unfold to millions of records. What is more than one slice is read twice, one such raw
+  record at a time: first to see that all of it can be used, then to send it slice by slice.
+- Kafka may refuse one record for its size. The one that takes most is sent before all others: where it is refused,
+  nothing was written.
 - A normalised record's key is that of its entity (`hyve.formats.entities`), or where none is found the raw record's key
   if that is a name. Its Kafka timestamp is the event time. A time too far behind or ahead of the raw record would fall
   out of the topic at once, or be refused by Kafka: then the raw record's time is the timestamp, and the record itself
@@ -22,75 +23,181 @@ from __future__ import annotations
 
 import asyncio
 import re
-from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+import cramjam
 import orjson
 
-from hyve.formats import Record, events, normalised, otlp_proto, text_relations
-from hyve.formats.rows import log_record
-from hyve.formats.scalars import instant_ns, plain
+from hyve.formats import Record
+from hyve.formats.scalars import plain
 from hyve.strictjson import Pairs
 from schemas import TelemetryRecord
 from streams import metrics
-from streams.app import Incoming, Outgoing, Poison, now_ms
-from streams.bodies import unpack, values
+from streams.app import BATCH, Incoming, Outgoing, Poison, Send, Undeliverable, now_ms
+from streams.bodies import Larger
 from streams.calls import Calls, key_of
+from streams.reading import LONG, Inseparable, Runs, reader
 from workers.kafka import ORIGIN
 from workers.settings import Settings
 
 SOURCE = "hyve-source"
-_BLANKS = b" \t\r\n\xef\xbb\xbf"
-_CLOUD_EVENT = ("id", "source", "type", "specversion")
 _DIGEST = re.compile(r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/]{20,}={1,2}")
 """Keys that producers make to spread records: ids of traces, digests."""
+
+
+SLICE, SLICE_BYTES = 5_000, 4 << 20
+"""Records that go out at a time, and bytes after which no more of them do."""
+
+MOST, MOST_BYTES = 250_000, 256 << 20
+"""Records that a raw record may give, and their bytes."""
+
+
+class Many(Exception):
+    """A raw record gives more than goes out at once."""
+
+
+class _Made(NamedTuple):
+    """One record of a raw record, its place among them, what is sent, and why its timestamp is not its own time."""
+
+    place: int
+    item: Record
+    out: Outgoing
+    moved: str
 
 
 class Intake:
     """`process` turns one raw record into telemetry records. Remembers the newest spans and the calls it told of."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, send: Send | None = None) -> None:
+        """`send` delivers what doesn't go out at once, and what may be refused."""
         settings = settings or Settings()
         self._formats = settings.raw_formats
         self._behind, self._ahead = int(settings.time_behind * 1000), int(settings.time_ahead * 1000)
         self._calls = Calls()
+        self._send = send
+        self._one = asyncio.Lock()
 
     async def process(self, record: Incoming) -> Sequence[Outgoing]:
-        """The normalised records; `Poison` where the raw record can't be used."""
-        return await asyncio.to_thread(self.normalise, record)
+        """The normalised records that are left to send; `Poison` where the raw record can't be used."""
+        made: Sequence[Outgoing] | None = None
+        with suppress(Many):
+            made = await asyncio.to_thread(self.normalise, record)
+        if made is None:
+            async with self._one:
+                await self._in_slices(record)
+            return ()
+        large = [out for out in made if len(out.value) > BATCH]
+        if large and len(made) > 1:
+            largest = await asyncio.to_thread(max, large, key=_packed)
+            await self._deliver([largest])
+            made = [out for out in made if out is not largest]
+        return made
 
     def normalise(self, record: Incoming) -> list[Outgoing]:
-        """The blocking work of `process`."""
-        found = read(record, self._formats.get(record.topic, ""))
+        """The blocking work of `process`. `Many` where the records are too many, or too large, to go out at once."""
+        try:
+            every = self._made(record, reader(record, self._formats.get(record.topic, ""), LONG))
+            made = self._slice(every)
+            if next(every, None) is not None:
+                raise Many
+        except Larger:
+            raise Many from None
+        return self._told(made)
+
+    async def _in_slices(self, record: Incoming) -> None:
+        runs, count, largest = await asyncio.to_thread(self._weighed, record)
+        if largest is not None:
+            await self._deliver(self._told([largest]))
+        sent = 0
+        every = self._made(record, runs)
+        # All that reads it has one context: what it sets there is taken back at its end.
+        following = partial(asyncio.get_running_loop().run_in_executor, None, copy_context().run, self._slice, every)
+        while made := await following():
+            sent += len(made)
+            rest = [it for it in made if largest is None or it.place != largest.place]
+            await self._deliver(self._told(rest), f"; {sent - len(made)} of its {count} records were written")
+
+    async def _deliver(self, out: Sequence[Outgoing], more: str = "") -> None:
+        if self._send is None:
+            raise RuntimeError("this intake has nothing to send with")
+        try:
+            await self._send(out)
+        except Undeliverable as error:
+            raise Poison(f"{error}{more}") from None
+
+    def _weighed(self, record: Incoming) -> tuple[Runs, int, _Made | None]:
+        """What reads a long raw record, how many records it gives, and the one of them that takes most, if one is
+        larger than a batch. `Poison` where they are too many or too large."""
+        form = self._formats.get(record.topic, "")
+        runs = reader(record, form)
+        try:
+            return runs, *self._weigh(record, runs)
+        except Inseparable:
+            runs = reader(record, form, at_once=True)
+            return runs, *self._weigh(record, runs)
+
+    def _weigh(self, record: Incoming, runs: Runs) -> tuple[int, _Made | None]:
+        count = size = most = 0
+        largest: _Made | None = None
+        for it in self._made(record, runs):
+            count += 1
+            size += len(it.out.value)
+            if count > MOST or size > MOST_BYTES:
+                raise Poison(
+                    f"it unfolds to more than {MOST} records, or to more than {MOST_BYTES} bytes of them: let the "
+                    "producer send smaller ones"
+                )
+            if len(it.out.value) > BATCH and (packed := _packed(it.out)) > most:
+                largest, most = it, packed
+        return count, largest
+
+    @staticmethod
+    def _slice(made: Iterator[_Made]) -> list[_Made]:
+        """The next ones, as many as go out at a time."""
+        found: list[_Made] = []
+        size = 0
+        for it in made:
+            found.append(it)
+            size += len(it.out.value)
+            if len(found) == SLICE or size > SLICE_BYTES:
+                break
+        return found
+
+    def _made(self, record: Incoming, runs: Runs) -> Iterator[_Made]:
+        """The records that a raw record holds, each with what is sent."""
         now = now_ms()
         # A producer's clock may be ahead too.
         arrived = record.timestamp if 0 < record.timestamp <= now else now
         name = _name(record.key)
         origin = record.headers.get(ORIGIN, b"").decode("utf-8", "replace")
         source = f"{origin or f'{record.topic}/{record.partition}/{record.offset}'}/"
-        out: list[Outgoing] = []
-        moved: Counter[str] = Counter()
-        for item in found:
+        for number, item in enumerate(item for found in runs() for item in found):
             if item.entity == "unknown" and name:
                 row = {**item.row, "service": name} if item.signal != "event" else item.row
                 item = replace(item, entity=name, row=row)
             ms, why = self._stamp(item.time // 1_000_000, arrived)
-            if why:
-                if why == "missing":
-                    item = replace(item, time=ms * 1_000_000)
-                    why = "ahead" if _beyond(item.row) else why
-                moved[why] += 1
-            headers = {SOURCE: f"{source}{len(out)}".encode()}
-            out.append(Outgoing("telemetry", key_of(item.entity), wire(item), None, ms, headers))
-            if calls := self._calls.of(item, ms):
+            if why == "missing":
+                item = replace(item, time=ms * 1_000_000)
+                why = "ahead" if _beyond(item.row) else why
+            headers = {SOURCE: f"{source}{number}".encode()}
+            yield _Made(number, item, Outgoing("telemetry", key_of(item.entity), wire(item), None, ms, headers), why)
+
+    def _told(self, made: Sequence[_Made]) -> list[Outgoing]:
+        """What is sent for these records, counted: they, and the calls that they tell of."""
+        out: list[Outgoing] = []
+        for it in made:
+            out.append(it.out)
+            if calls := self._calls.of(it.item, it.out.timestamp or 0):
                 out.extend(calls)
-        for why, count in moved.items():
+        for why, count in Counter(it.moved for it in made if it.moved).items():
             metrics.EVENT_TIMES.labels(why).inc(count)
-        for signal, count in (Counter(item.signal for item in found) or {"none": 1}).items():
+        for signal, count in (Counter(it.item.signal for it in made) or {"none": 1}).items():
             metrics.EVENTS.labels(signal).inc(count)
         return out
 
@@ -101,121 +208,6 @@ class Intake:
         if ms > arrived + self._ahead:
             return arrived, "ahead"
         return (arrived, "behind") if ms < arrived - self._behind else (ms, "")
-
-
-def read(record: Incoming, form: str = "") -> list[Record]:
-    """The records that a raw record holds; `form` is what its topic is said to hold. Raises `Poison`."""
-    headers = {name.lower(): value.decode("utf-8", "replace") for name, value in record.headers.items()}
-    body = unpack(record.value, headers.get("content-encoding", "").strip().lower())
-    kind = headers.get("content-type", "").lower()
-    bare = body.lstrip(_BLANKS)[:1] in (b"{", b"[")
-    plain_text = kind.startswith("text/plain") and not bare
-    form = form or ("otlp_proto" if "protobuf" in kind else "json" if "json" in kind else "text" if plain_text else "")
-    event = {name[3:]: value for name, value in headers.items() if name.startswith(("ce_", "ce-"))}
-    if all(name in event for name in _CLOUD_EVENT):
-        return _cloud_event(event, body, kind, form)
-    if form == "text":
-        return _text(body)
-    if form != "json" and (form or not bare):
-        found = otlp_proto.read(body)
-        if found is not None:
-            return normalised(found)
-        if form:
-            raise Poison(f"these {len(body)} bytes are no OTLP export request in protobuf, or are cut or damaged")
-    try:
-        return _json(values(body))
-    except Poison as error:
-        # A protobuf message may begin with the bytes of a line feed and a brace.
-        found = otlp_proto.read(body) if not form and body[:1] == b"\n" else None
-        if found is None:
-            raise Poison(f"{error}{'' if form else _advice(body)}") from None
-        return normalised(found)
-
-
-def _advice(body: bytes) -> str:
-    """What may be wrong with a body that nothing was recognised in, and what to do."""
-    try:
-        if body.strip().decode("utf-8")[:1] in ("{", "[", ""):
-            return ""
-        return "; for lines of text, set HYVE_RAW_TOPICS to TOPIC=text"
-    except UnicodeDecodeError:
-        pass
-    with suppress(Poison):
-        unpack(body, "snappy")
-        return "; it is raw Snappy, which the header content-encoding: snappy must say"
-    if body[:1] == b"\n":
-        return "; it begins as OTLP in protobuf does, but is cut or damaged"
-    if body[0] in _MSGPACK:
-        return "; it begins as MessagePack does: let the producer write JSON (Fluent Bit: Format json)"
-    return "; JSON, OTLP in protobuf, and text by setting (TOPIC=text) can be read"
-
-
-_MSGPACK = frozenset((*range(0x80, 0xA0), *range(0xDC, 0xE0)))  # its maps and lists
-
-
-def _json(found: list[Any]) -> list[Record]:
-    records, known = events.records(_unpaired(found))
-    if not known:
-        raise Poison("this JSON holds no object: nothing in it can be telemetry")
-    return records
-
-
-def _unpaired(found: list[Any]) -> list[Any]:
-    """Fluent Bit's events, [time, record] or [[time, metadata], record], as records with their time."""
-    if len(found) == 1 and type(found[0]) is list and not _is_pair(found[0]) and any(map(_is_pair, found[0])):
-        found = found[0]
-    return [_with_time(value) if _is_pair(value) else value for value in found]
-
-
-def _is_pair(value: Any) -> bool:
-    if type(value) is not list or len(value) != 2 or type(value[1]) is not dict:
-        return False
-    head = value[0][0] if type(value[0]) is list and value[0] else value[0]
-    return type(head) in (int, float) and instant_ns(head) is not None
-
-
-def _with_time(pair: list[Any]) -> dict[str, Any]:
-    head, record = pair
-    about = {"metadata": head[1]} if type(head) is list and len(head) > 1 and head[1] else {}
-    return {"@timestamp": head[0] if type(head) is list else head, **about, **record}
-
-
-def _text(body: bytes) -> list[Record]:
-    """Lines of a format of text, else one log record, of the time with which its text begins."""
-    text = body.decode("utf-8", "replace")
-    if not text.strip():
-        raise Poison("the record is empty")
-    found = text_relations(text.splitlines())
-    return normalised(found) or normalised(
-        {"log_records": [log_record(_begun(text), "unknown", text.strip("\r\n"), attributes={}, resource={})]}
-    )
-
-
-def _begun(text: str) -> int | None:
-    match = _TIME.match(text[:80])
-    return instant_ns(match[1].replace(",", ".")) if match else None
-
-
-_TIME = re.compile(r"\s*[\[(]?(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?)")
-
-
-def _cloud_event(event: dict[str, Any], body: bytes, kind: str, form: str) -> list[Record]:
-    """A CloudEvent in binary mode: its attributes are headers, its data is the body."""
-    if form == "otlp_proto" and (found := otlp_proto.read(body)) is not None:
-        return normalised(found)
-    if kind:
-        event["datacontenttype"] = kind
-    if not body:
-        return _json([event])
-    try:
-        read = values(body)
-        event["data"] = read[0] if len(read) == 1 else read
-    except Poison:
-        try:
-            event["data"] = body.decode("utf-8")
-        except UnicodeDecodeError:
-            event["data_base64"] = b64encode(body).decode("ascii")
-    return _json([event])
 
 
 def _beyond(row: dict[str, Any]) -> bool:
@@ -236,6 +228,11 @@ def wire(record: Record) -> bytes:
         return orjson.dumps(value, default=_plain)
     except TypeError:
         return TelemetryRecord(**_mended(value)).to_bytes()
+
+
+def _packed(out: Outgoing) -> int:
+    """About what a record takes on Kafka, where it has a batch of its own."""
+    return len(cramjam.lz4.compress(out.value))
 
 
 def _plain(value: Any) -> Any:

@@ -80,7 +80,7 @@ def _intake(settings: Settings, health: Health) -> faust.App:
     app = make_app(settings, "intake", buffer=settings.raw_batch, web=True, linger=0.005)
     send = health.sending(sender(app, settings))
     mount(app, settings, send)
-    process = health.watched("intake", Intake(settings).process)
+    process = health.watched("intake", Intake(settings, send).process)
     serve(app, settings, settings.raw, "intake", process, send, settings.raw_batch)
     serve_alerts(app, settings, send)
 

@@ -30,7 +30,8 @@ from hyve.formats import (
     zipkin,
 )
 from hyve.formats.recogniser import Found, Recogniser
-from hyve.formats.telemetry import Finder
+from hyve.formats.telemetry import Finder, normalised
+from hyve.formats.wire import Record
 from hyve.longlists import Keys
 
 
@@ -75,6 +76,33 @@ def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool = F
     Or in runs of `lines`: (values of their own, rows of these). Raises Inseparable.
     """
     finder = Finder()
+    for taken in _taken(finder, runs, path, lines):
+        names = SEPARABLE[taken[0]].names if taken else ()
+        found = {name: finder.merged.pop(name, []) for name in names} | finder.merged
+        finder.merged = {}
+        yield Found(found)
+    yield from finder.streams()
+
+
+def sort_out_runs(
+    runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool = False
+) -> Iterator[tuple[list[Record], list[dict[str, Any]]]]:
+    """As `sort_out`, run by run: the records of each, and the objects in it that are no telemetry. Raises Inseparable
+    also where the document around the list is one of them, something is no object, or runs must be read together."""
+    finder = Finder(want_rest=True)
+    for _ in _taken(finder, runs, path, lines):
+        rest = finder.rest + finder.strays
+        if finder.gathered or (path and finder.rest) or any(type(value) is not dict for value in rest):
+            raise Inseparable
+        found = normalised(finder.merged)
+        finder.merged, finder.rest, finder.strays = {}, [], []
+        yield found, rest
+
+
+def _taken(
+    finder: Finder, runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool
+) -> Iterator[tuple[Recogniser, ...]]:
+    """Lets the finder take each run, and says who knew the document around it."""
     taken: tuple[Recogniser, ...] | None = None
     one_by_one = lines
     with packed.bounded():
@@ -94,11 +122,7 @@ def find_runs(runs: Iterable[tuple[Any, list[Any]]], path: Keys, lines: bool = F
                 taken = _checked(told, path) if taken is None else taken
                 if told != taken or finder.gathered:
                     raise Inseparable
-            names = SEPARABLE[taken[0]].names if taken else ()
-            found = {name: finder.merged.pop(name, []) for name in names} | finder.merged
-            finder.merged = {}
-            yield Found(found)
-    yield from finder.streams()
+            yield taken or ()
 
 
 def _checked(taken: tuple[Recogniser, ...], path: Keys) -> tuple[Recogniser, ...]:

@@ -34,14 +34,15 @@ def records(values: Sequence[Any]) -> tuple[list[Record], bool]:
     others = [value for value in rest if type(value) is not dict]
     for value in rest:
         if type(value) is dict:
-            found.extend(_events(value))
+            found.extend(events(value))
     known = bool(found) or len(others) < len(rest) or not rest
     if others and known:
         found.append(Record("event", "unknown", 0, {"values": others}))
     return found, known
 
 
-def _events(value: dict[str, Any]) -> list[Record]:
+def events(value: dict[str, Any]) -> list[Record]:
+    """The records of an object that is no telemetry, but may carry some."""
     value = carried(value) or value
     known = relations([value])
     listed = dicts(value.get("items")) if not known.keys().isdisjoint(_KUBERNETES) else []

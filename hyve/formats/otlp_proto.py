@@ -16,8 +16,9 @@ Rules:
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from google.protobuf import json_format
@@ -95,7 +96,7 @@ def read(data: bytes) -> Relations | None:
         return None
     merged: Relations = {}
     try:
-        for rows in found:
+        for rows in found():
             for name, listed in rows.items():
                 merged.setdefault(name, []).extend(listed)
     except DecodeError:
@@ -103,13 +104,13 @@ def read(data: bytes) -> Relations | None:
     return merged
 
 
-def runs(data: bytes) -> Iterator[Relations] | None:
-    """The rows in runs; None where the bytes are no request. The iterator raises protobuf's `DecodeError` where what
-    began like one can't be parsed, and `TooMuch`."""
+def runs(data: bytes) -> Callable[[], Iterator[Relations]] | None:
+    """What reads the rows in runs, as often as it is called; None where the bytes are no request. It raises protobuf's
+    `DecodeError` where what began like one can't be parsed, and `TooMuch`."""
     signal = _signal(data)
     if signal is None:
         return None
-    return _whole(signal, data) if len(data) <= _RUN else _long(signal, data)
+    return partial(_whole if len(data) <= _RUN else _long, signal, data)
 
 
 def _signal(data: bytes) -> _Signal | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import (
     AnyValue,
@@ -224,6 +225,35 @@ def test_protobuf_and_json_of_one_request_give_the_same_rows(request: Message) -
     written = read_json(json_format.MessageToJson(request))
     assert written is not None
     assert (otlp_proto.read(request.SerializeToString()), []) == otlp.whole(written[0])
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(request=_any_request)
+def test_a_long_request_gives_the_same_rows_run_by_run(request: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = request.SerializeToString()
+    whole = otlp_proto.read(data)
+    with monkeypatch.context() as patched:
+        patched.setattr(otlp_proto, "_RUN", 1)
+        assert otlp_proto.read(data) == whole
+
+
+@pytest.mark.parametrize("data", [b"x" * 1_000_000, b"\x0a\x04\x12\x02\x12\x00" + b"x" * 1_000_000])
+def test_hostile_bytes_cost_no_objects(data: bytes) -> None:
+    """Each two of these bytes are a field of a number that nobody knows."""
+    tracemalloc.start()
+    try:
+        otlp_proto.read(data)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_a_record_gives_is_bounded() -> None:
+    points = m.Gauge.FromString(b"\x0a\x00" * 250_001)
+    metric = m.Metric(name="up", gauge=points)
+    request = m.MetricsData(resource_metrics=[m.ResourceMetrics(scope_metrics=[m.ScopeMetrics(metrics=[metric])])])
+    with pytest.raises(otlp_proto.TooMuch, match="one record has 250001 points: 250000 are the most"):
+        otlp_proto.read(request.SerializeToString())
 
 
 def test_values_below_the_depth_limit_are_json_text() -> None:

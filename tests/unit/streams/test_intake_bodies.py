@@ -161,9 +161,9 @@ def test_compressed_bodies_are_unpacked(body: bytes, headers: dict[str, str]) ->
         (b"\xff\x06\x00\x00sNaPpY" + bytes(bodies.LARGEST // 24), {}),
     ],
 )
-def test_a_body_that_unfolds_to_too_much_is_poison(body: bytes, headers: dict[str, bytes]) -> None:
+async def test_a_body_that_unfolds_to_too_much_is_poison(body: bytes, headers: dict[str, bytes]) -> None:
     with pytest.raises(Poison, match="unfold"):
-        Intake().normalise(Incoming("raw", 0, 0, body, headers=headers))
+        await Intake().process(Incoming("raw", 0, 0, body, headers=headers))
 
 
 def test_the_setting_says_what_a_topic_holds() -> None:
