@@ -5,8 +5,8 @@ Rules:
   worker can pass a newer record on. `version` counts up where a contract changes in more than optional fields; what a
   reader does with other versions, and how to make one, is said in `schemas.contracts`.
 - `to_bytes` always yields UTF-8 JSON: half surrogates (legal in JSON text that a model or a log wrote,
-  not in UTF-8) become "?", and numbers that JSON lacks become null. `from_bytes` raises `ValueError` on
-  anything else.
+  not in UTF-8) become "?", and numbers that JSON lacks become null. `from_bytes` reads them as "?" too, and raises
+  `ValueError` on anything else.
 - A request is self-contained: every later record only carries its id and its `Position`, from which it is
   read again.
 - Times are epoch milliseconds, but for telemetry's `time`, which is epoch nanoseconds.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -68,6 +69,8 @@ class Record(_Part):
             record = cls.model_validate_json(data)
             version = record.version if "version" in record.model_fields_set else 1
         except ValidationError as error:
+            if (mended := _mended(data)) is not None:
+                return cls.from_bytes(mended)
             fields = contracts.parsed(data)
             version = contracts.version_of(fields, current)
             if version in (current, current + 1):
@@ -93,6 +96,21 @@ class Record(_Part):
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _mended(data: bytes) -> bytes | None:
+    """`data` without half surrogates, where it is JSON that has some; else None."""
+    if _HALVES.search(data) is None:
+        return None
+    try:
+        value = json.loads(data)
+        clean = _clean(value)
+        return None if clean == value else json.dumps(clean, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+
+
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _clean(value: Any) -> Any:

@@ -36,7 +36,7 @@ from hyve.errors import HyveError
 from schemas import Alert
 from streams import metrics
 from streams.app import WITHIN, Incoming, Outgoing, Poison, Send, buried, deliver_or_bury
-from streams.collect import Collect, started
+from streams.collect import Collect, firing, started
 from streams.ledger import Ledger
 from streams.recent import Recent
 from workers import kafka
@@ -44,6 +44,9 @@ from workers.group import Place
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
+
+Firing = tuple[str, int | str]
+"""See `streams.collect.firing`."""
 
 _STAGE = "collect"
 _REMEMBERED = 50_000
@@ -78,9 +81,9 @@ class Waiting:
     since: float
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Firing:
         """The same for every delivery of the same firing."""
-        return self.alert.fingerprint, self.alert.starts_at
+        return firing(self.alert)
 
     @property
     def place(self) -> Place:
@@ -94,12 +97,12 @@ class Pending:
     def __init__(self, settle: float) -> None:
         self._settle = settle
         self._groups: OrderedDict[str, list[Waiting]] = OrderedDict()
-        self._keys: set[tuple[str, str]] = set()
+        self._keys: set[Firing] = set()
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __contains__(self, key: tuple[str, str]) -> bool:
+    def __contains__(self, key: Firing) -> bool:
         return key in self._keys
 
     def add(self, waiting: Waiting) -> None:
@@ -140,7 +143,7 @@ class Pending:
             return []
         chosen = self._groups.pop(min(settled, key=urgency))
         self._keys -= {it.key for it in chosen}
-        return sorted(chosen, key=lambda it: (rank(it.alert), it.alert.starts_at, it.alert.fingerprint))
+        return sorted(chosen, key=lambda it: (rank(it.alert), started(it.alert), it.alert.fingerprint))
 
 
 class AlertQueue:
@@ -153,8 +156,8 @@ class AlertQueue:
         self._settings, self._collect, self._send = settings, collect, send
         self._committed = committed
         self._pending = Pending(settings.alert_settle)
-        self._asked = Recent[tuple[str, str]](_REMEMBERED)
-        self._asking: dict[tuple[str, str], list[Waiting]] = {}
+        self._asked = Recent[Firing](_REMEMBERED)
+        self._asking: dict[Firing, list[Waiting]] = {}
         """Of what is being asked about, those that came meanwhile."""
         self._known: set[Place] = set()
         self._changed = asyncio.Event()
@@ -196,7 +199,7 @@ class AlertQueue:
             self._changed.clear()
             await self._changed.wait()
 
-    def _asked_before(self, record: Incoming, below: int) -> list[tuple[str, str]]:
+    def _asked_before(self, record: Incoming, below: int) -> list[Firing]:
         """The firings that stand in the partition of `record` below an offset. Blocks."""
         last = below - 1
         if last < 0:
@@ -214,7 +217,7 @@ class AlertQueue:
                     with contextlib.suppress(ValueError):
                         alert = Alert.from_bytes(stored.value)
                         if alert.status == "firing":
-                            found.append((alert.fingerprint, alert.starts_at))
+                            found.append(firing(alert))
                     if stored.offset == last:
                         break
         except HyveError as error:

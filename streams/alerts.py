@@ -4,12 +4,14 @@ Rules:
 - An answer of 2xx means that every alert of the message is on Kafka, but for those that it says were refused: one bad
   alert takes none of the others with it. A message without a good alert gets 400 and the path of what is wrong, a body
   over the limit 413, and a broker that doesn't take it in time 503 (then the sender sends it again).
+- What is said of a bad alert names the place, not the value: that may be a secret, and is told in the log.
 - No sender sends again what got 400 or 413, so nothing of it goes unseen: what was refused is a dead letter of the
   stage "webhook", the message with its bad alerts alone; a body that was too large is told in the log. All are counted.
 - What the sender groups belongs together: `group` is its group key. Alerts without one belong to those of the same
   service, or else of the same name. It is the Kafka key, so that a group meets on one worker.
-- A bare list is API v2's: as its GET shows alerts (`status.state`), and as Prometheus posts them, which says only
-  when they end. Silenced and inhibited alerts are not taken: somebody decided to hear nothing of them.
+- A bare list is API v2's: as its GET shows alerts (`status.state`), and as Prometheus and amtool post them, which say
+  only when they end, and need not say when they began: then that is now, as for Alertmanager itself. Silenced and
+  inhibited alerts are not taken: somebody decided to hear nothing of them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from functools import partial
 from typing import Any
 
 import faust
-from aiohttp.web import HTTPRequestEntityTooLarge
+from aiohttp.http_exceptions import BadHttpMessage
+from aiohttp.web import HTTPRequestEntityTooLarge, RequestPayloadError
 
 from hyve.formats.alertmanager import fingerprint_of
 from hyve.formats.entities import service_of
@@ -80,11 +83,11 @@ def parse(body: bytes, received: int = 0) -> Posted:
         return Posted((_legacy(message, received),))
     version = str(message.get("version", "4"))
     if version != "4" and not (version == "1" and "orgId" in message):  # Grafana's says 1
-        raise BadWebhook(f'version: {version[:20]!r} is not supported, only "4" (Alertmanager) and "1" (Grafana) are')
+        raise BadWebhook('version: must be "4" (Alertmanager) or "1" (Grafana)')
     alerts = message.get("alerts")
     if not isinstance(alerts, list) or not alerts:
         raise BadWebhook("alerts: must be a list with at least one alert")
-    shared = _texts(message.get("commonAnnotations", {}), "commonAnnotations")
+    shared = _texts(_or_none(message.get("commonAnnotations")), "commonAnnotations")
     key, missing = message.get("groupKey"), message.get("truncatedAlerts")
     read = partial(
         _alert,
@@ -132,18 +135,18 @@ def _alert(
         raise BadWebhook(f"{path}: must be an object")
     status = alert.get("status") if status is None else status
     if status not in ("firing", "resolved"):
-        raise BadWebhook(f'{path}.status: must be "firing" or "resolved", not {str(status)[:40]!r}')
+        raise BadWebhook(f'{path}.status: must be "firing" or "resolved"')
     labels = _texts(alert.get("labels"), f"{path}.labels")
     starts = alert.get("startsAt")
     if not isinstance(starts, str) or rfc3339_ns(starts) is None:
-        raise BadWebhook(f"{path}.startsAt: must be an RFC 3339 time, not {str(starts)[:40]!r}")
+        raise BadWebhook(f"{path}.startsAt: must be an RFC 3339 time")
     fingerprint = alert.get("fingerprint")
     ends, url, values = alert.get("endsAt"), alert.get("generatorURL"), alert.get("values")
     return Alert(
         fingerprint=fingerprint if isinstance(fingerprint, str) and fingerprint else fingerprint_of(labels),
         status=status,
         labels=labels,
-        annotations={**(shared or {}), **_texts(alert.get("annotations", {}), f"{path}.annotations")},
+        annotations={**(shared or {}), **_texts(_or_none(alert.get("annotations")), f"{path}.annotations")},
         starts_at=starts,
         ends_at=ends if isinstance(ends, str) else "",
         generator_url=url if isinstance(url, str) else "",
@@ -158,14 +161,25 @@ def _listed(alert: Any, path: str, received: int) -> Alert | None:
     """An alert of a bare list; None for one that is silenced or inhibited."""
     if not isinstance(alert, dict):
         raise BadWebhook(f"{path}: must be an object")
-    state = alert.get("status")
+    state, now = alert.get("status"), received or now_ms()
     if isinstance(state, dict):
         if state.get("state") == "suppressed":
             return None
         return _alert(alert, path, received=received, status="firing")
     ends = rfc3339_ns(alert.get("endsAt"))
-    over = ends is not None and 0 < ends <= (received or now_ms()) * 1_000_000
+    if _is_zero(alert.get("startsAt")):
+        alert = {**alert, "startsAt": alert["endsAt"] if ends and ends <= now * 1_000_000 else _at(now)}
+    over = ends is not None and 0 < ends <= now * 1_000_000
     return _alert(alert, path, received=received, status="resolved" if over else "firing")
+
+
+def _is_zero(time: Any) -> bool:
+    """Whether a time is Go's for none, or missing."""
+    return time is None or time == "" or (isinstance(time, str) and time.startswith("0001-01-01T00:00:00"))
+
+
+def _at(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def _legacy(message: dict[str, Any], received: int) -> Alert:
@@ -176,7 +190,7 @@ def _legacy(message: dict[str, Any], received: int) -> Alert:
         raise BadWebhook("ruleName: must be a text")
     state = message.get("state")
     if state not in _FIRING:
-        raise BadWebhook(f"state: must be one of {', '.join(_FIRING)}, not {str(state)[:40]!r}")
+        raise BadWebhook(f"state: must be one of {', '.join(_FIRING)}")
     labels = {"alertname": name}
     matches = message["evalMatches"] if isinstance(message["evalMatches"], list) else []
     for tags in (message.get("tags"), *(match.get("tags") for match in matches if isinstance(match, dict))):
@@ -187,7 +201,7 @@ def _legacy(message: dict[str, Any], received: int) -> Alert:
         status="firing" if _FIRING[state] else "resolved",
         labels=labels,
         annotations={key: value for key, value in told.items() if isinstance(value, str) and value},
-        starts_at=datetime.fromtimestamp((received or now_ms()) / 1000, UTC).isoformat(timespec="milliseconds"),
+        starts_at=_at(received or now_ms()),
         received=received,
         group=group_of(labels),
         values={str(match.get("metric")): match.get("value") for match in matches if isinstance(match, dict)},
@@ -201,6 +215,11 @@ def group_of(labels: dict[str, str], key: str = "") -> str:
     if len(text) <= _GROUP:
         return text
     return f"{text[:_GROUP]}#{hashlib.blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+
+
+def _or_none(texts: Any) -> Any:
+    """An object without texts for null, as which Go writes an empty map."""
+    return {} if texts is None else texts
 
 
 def _texts(value: Any, path: str) -> dict[str, str]:
@@ -262,6 +281,11 @@ def mount(app: faust.App, settings: Settings, send: Send, timeout: float = 15.0)
                 metrics.WEBHOOKS.labels("too_large").inc()
                 log.warning("webhook: a body was refused, and its alerts with it: %s", said)
                 return self.json({"error": said}, status=413)
+            except (RequestPayloadError, BadHttpMessage) as error:
+                said = f"the body can't be read: {' '.join(str(error).split())[:200]}"
+                metrics.WEBHOOKS.labels("refused").inc()
+                log.warning("webhook: a body was refused, and its alerts with it: %s", said)
+                return self.json({"error": said}, status=400)
             status, answer = await taken(body)
             return self.json(answer, status=status)
 

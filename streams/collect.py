@@ -236,7 +236,8 @@ def _first(record: Stored, seen: set[bytes]) -> bool:
 
 def request_id(alert: Alert) -> str:
     """The same for every delivery of the same firing of an alert."""
-    digest = hashlib.blake2b(f"{alert.fingerprint}\n{alert.starts_at}".encode("utf-8", "replace"), digest_size=10)
+    fingerprint, start = firing(alert)
+    digest = hashlib.blake2b(f"{fingerprint}\n{start}".encode("utf-8", "replace"), digest_size=10)
     return f"alert-{digest.hexdigest()}"
 
 
@@ -269,6 +270,11 @@ def question(alerts: Sequence[Alert], entities: Sequence[str]) -> str:
         more = f" and {len(counts) - _NAMED} others" if len(counts) > _NAMED else ""
         head = f"{len(alerts)} alerts are firing{on} since {since}: {', '.join(names)}{more}.{said}"
     return f"{head} What is the root cause, and what shows it?"
+
+
+def firing(alert: Alert) -> tuple[str, int | str]:
+    """What tells one firing of an alert from all others: its start is an instant, however it is written."""
+    return alert.fingerprint, started(alert) or alert.starts_at
 
 
 def started(alert: Alert) -> int:

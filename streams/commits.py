@@ -35,6 +35,7 @@ from mode.threads import ServiceThread
 from mode.utils.futures import maybe_async
 
 from streams import metrics
+from workers.kafka import ISOLATION
 
 LOOK = 0.1
 """Seconds after which a topic that was left out is looked at again."""
@@ -66,6 +67,12 @@ class _Client(aiokafka.AIOKafkaConsumerThread):
 
     def __init__(self, consumer: Any, *, loop: asyncio.AbstractEventLoop, **named: Any) -> None:
         super().__init__(consumer, loop=loop, thread_loop=loop, Worker=cast(Any, _Task), **named)
+
+    def _create_worker_consumer(self, loop: asyncio.AbstractEventLoop) -> Any:
+        # Faust asks for it only where it has transactions of its own.
+        client: Any = super()._create_worker_consumer(loop)
+        client._isolation_level = ISOLATION
+        return client
 
     async def call_thread(self, fun: Any, *args: Any, **kwargs: Any) -> Any:
         return await maybe_async(fun(*args, **kwargs))

@@ -3,8 +3,8 @@
 Rules:
 - One raw record is used whole or not at all: what can't be decoded (see `streams.reading`), or gives too much, is a
   dead letter with its bytes; what holds nothing is counted. An event is kept as it came but for what UTF-8 JSON can't
-  hold or Python's doubles can't: NaN and infinite numbers become null, half surrogates "?", further values of a repeated
-  key get a number to their key, and a number of more digits than a double has is rounded.
+  hold or Python's doubles can't: NaN and infinite numbers become null, half surrogates "?", further values of a
+  repeated key get a number to their key, and a number of more digits than a double has is rounded.
 - A raw record of kilobytes may unfold to millions of records. What is more than one slice is read twice, one such raw
   record at a time: first to see that all of it can be used, then to send it slice by slice.
 - Kafka may refuse one record for its size. The one that takes most is sent before all others: where it is refused,

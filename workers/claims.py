@@ -40,7 +40,8 @@ KEPT_DAYS = 2
 SCHEMES = ("file", "s3", "gs", "abfs")
 """Stores that data may lie in: a folder, and buckets of objects."""
 
-_NAME = re.compile(r"\d{4}-\d{2}-\d{2}/[0-9a-f]{32}\.gz")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_NAME = re.compile(rf"{_DAY.pattern}/[0-9a-f]{{32}}\.gz")
 _LEVEL = 3
 
 
@@ -136,7 +137,10 @@ def _unpacked(file: Any, size: int) -> bytes:
 
 
 def sweep(root: str, now: datetime | None = None) -> int:
-    """Takes away what was written more than KEPT_DAYS whole days ago, and returns how many days' folders went."""
+    """Takes away what was written more than KEPT_DAYS whole days ago, and returns how many claims went.
+
+    Only what has the name of a claim: whatever else lies below `root` is its owner's.
+    """
     if not root:
         return 0
     oldest = f"{(now or datetime.now(UTC)) - timedelta(days=KEPT_DAYS):%Y-%m-%d}"
@@ -145,12 +149,22 @@ def sweep(root: str, now: datetime | None = None) -> int:
         fs, folder = fsspec.core.url_to_fs(root)
         if not fs.exists(folder):
             return 0
-        for path in fs.ls(folder, detail=False, refresh=True):
-            day = str(path).rstrip("/").rpartition("/")[2]
-            if re.fullmatch(r"\d{4}-\d{2}-\d{2}", day) and day < oldest:
-                fs.rm(path, recursive=True)
-                gone += 1
+        for day in fs.ls(folder, detail=True, refresh=True):
+            place, name = str(day["name"]).rstrip("/"), _last(day)
+            if not _DAY.fullmatch(name) or name >= oldest or day["type"] != "directory" or day.get("islink"):
+                continue
+            there = fs.ls(place, detail=True, refresh=True)
+            old = [it["name"] for it in there if it["type"] == "file" and _NAME.fullmatch(f"{name}/{_last(it)}")]
+            if old:
+                fs.rm(old)
+                gone += len(old)
+            if len(old) == len(there) and isinstance(fs, LocalFileSystem):  # a bucket has no folders
+                fs.rmdir(place)
     return gone
+
+
+def _last(entry: dict[str, Any]) -> str:
+    return str(entry["name"]).rstrip("/").rpartition("/")[2]
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 Asked of the broker by clients of its own (kafka-python), so that a consumer that died quietly is seen, too. Blocking:
 for a thread. Every failure is a `HyveError` of one line; the next question connects anew.
 
+Transactions are as the workers' consumers see them: what lies behind an open one is not left to do yet.
+
 The embedded broker names the end of a partition too low (see `workers.broker`): a lag is then an understatement.
 """
 
@@ -17,6 +19,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from hyve.errors import HyveError
+from workers.kafka import ISOLATION
 from workers.security import client_options
 from workers.settings import Settings
 
@@ -101,7 +104,9 @@ class GroupReader:
             if self._admin is None:
                 self._admin = KafkaAdminClient(**options)
             if self._consumer is None:
-                self._consumer = KafkaConsumer(**options, enable_auto_commit=False, max_partition_fetch_bytes=1 << 10)
+                self._consumer = KafkaConsumer(
+                    **options, enable_auto_commit=False, max_partition_fetch_bytes=1 << 10, isolation_level=ISOLATION
+                )
             yield
         except Exception as error:
             self.close()

@@ -32,6 +32,10 @@ from workers.settings import Settings
 
 FETCH_BYTES = 64 << 20
 MAX_REQUEST = 100 << 20
+ISOLATION = "read_committed"
+"""No record of a transaction that was aborted is read, and none of one that is open; the end of a partition, as Kafka
+names it then, lies before such a one."""
+
 ORIGIN, ATTEMPTS = "hyve-origin", "hyve-attempts"
 """Headers of a record that was replayed: where it first stood (TOPIC/PARTITION/OFFSET), and how often it has failed."""
 REQUEST = "hyve-request"
@@ -145,6 +149,7 @@ def _consumer(settings: Settings, doing: str, **options: Any) -> Iterator[KafkaC
             fetch_max_bytes=FETCH_BYTES,
             fetch_max_wait_ms=100,
             receive_message_max_bytes=2 * FETCH_BYTES,
+            isolation_level=ISOLATION,
             **options,
         )
         try:
@@ -232,10 +237,14 @@ def create_topics(settings: Settings) -> dict[str, bool]:
 
 
 def check_raw(settings: Settings) -> None:
-    """HyveError that names the raw topics which don't exist: a name that was mistyped would be read for ever.
+    """HyveError that names the raw topics which don't exist, or which HYVE writes: a name that was mistyped would be
+    read for ever, and what the intake writes and reads again would never end.
 
     Ours is not asked about: `create_topics` has made it.
     """
+    written = {settings.topic(name) for name in settings.topics()} - {settings.topic("raw")}
+    if fed := sorted(written & set(settings.raw)):
+        raise HyveError(f"HYVE_RAW_TOPICS: {', '.join(fed)} is written by HYVE itself, whose intake would feed on it")
     others = set(settings.raw) - {settings.topic("raw")}
     if not others:
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import json
 import re
 import time
@@ -12,9 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import aiokafka
 import httpx
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
 
 from schemas import DeadLetter, DiagnosisRequest
+from streams.demo import scrape
 from tests.integration.pipeline import Pipeline, until
 from workers import kafka
 
@@ -154,3 +161,38 @@ def answers(address: str) -> bool:
         return httpx.get(address, timeout=5).status_code > 0
     except httpx.TransportError:
         return False
+
+
+@pytest.mark.apache
+async def test_transactions_that_are_aborted_or_open_are_no_telemetry(
+    make_pipeline: Callable[..., Pipeline], run_id: str
+) -> None:
+    """And a transaction that stays open is nothing that the worker has left to do."""
+    raw = f"raw-transactions-{run_id}"
+    pipeline = make_pipeline("transactions", HYVE_RAW_TOPICS=raw)
+    with contextlib.closing(KafkaAdminClient(bootstrap_servers=pipeline.settings.servers)) as admin:
+        admin.create_topics([NewTopic(raw, 1, 1)])
+
+    def bodies() -> list[str]:
+        return [json.loads(record.value)["row"]["msg"] for record in pipeline.records("telemetry")]
+
+    async with aiokafka.AIOKafkaProducer(bootstrap_servers=pipeline.settings.servers, transactional_id=raw) as producer:
+
+        async def begin(said: str) -> None:
+            await producer.begin_transaction()
+            await producer.send_and_wait(raw, json.dumps({"service": "tx", "msg": said}).encode())
+
+        for said, end in (("one", producer.commit_transaction), ("two", producer.abort_transaction)):
+            await begin(said)
+            await end()
+        await begin("three")
+        await producer.commit_transaction()
+        await begin("open")
+        pipeline.start("intake")
+        await asyncio.to_thread(until, lambda: len(bodies()) >= 2, 60)
+        lag = f'hyve_consumer_lag_records{{partition="0",topic="{raw}"}}'
+        await asyncio.to_thread(until, lambda: scrape(pipeline.ports["intake"]).get(lag) == 0, 40)
+        assert sorted(bodies()) == ["one", "three"]
+        await producer.commit_transaction()
+        await asyncio.to_thread(until, lambda: len(bodies()) >= 3, 60)
+    assert sorted(bodies()) == ["one", "open", "three"]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hyve.formats import Record as Telemetry
-from schemas import Alert, TelemetryRecord, contracts
+from schemas import Alert, DiagnosisRequest, TelemetryRecord, contracts
 from schemas.__main__ import FOLDER, document, file_name, main, records
 from schemas.contracts import at_version, incompatible, unreadable_before
 from schemas.records import Payload, Record
@@ -367,3 +367,16 @@ def test_a_new_version_that_the_one_before_could_not_read_is_not_written(
     assert "alerts: fingerprint: allows other values: a reader of version 1 can't read that" in told
     assert "alerts: status: is gone, and the version before requires it" in told
     assert not (folder / "alerts.v2.json").exists()
+
+
+def test_half_surrogates_of_a_record_are_question_marks() -> None:
+    """JSON may spell them, and many a writer does; UTF-8 has none."""
+    written = (
+        b'{"request_id":"r","question":"why \\ud83d?","payloads":[{"name":"a","text":"x \\uDE00 \\ud83d\\ude00"}]}'
+    )
+    request = DiagnosisRequest.from_bytes(written)
+    assert (request.question, request.payloads[0].text) == ("why ??", "x ? \U0001f600")
+    with pytest.raises(ValueError, match="not a DiagnosisRequest: question: "):
+        DiagnosisRequest.from_bytes(b'{"request_id":"\\ud83d","payloads":[]}')
+    with pytest.raises(ValueError, match="not a DiagnosisRequest"):
+        DiagnosisRequest.from_bytes(b'{"question":"\\ud83d"' + b"[" * 100_000)

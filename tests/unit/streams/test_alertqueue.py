@@ -15,6 +15,7 @@ from schemas import Alert, DiagnosisRequest
 from streams import alertqueue, metrics
 from streams.alertqueue import AlertQueue, Pending, Waiting, rank
 from streams.app import Incoming, Outgoing, Poison
+from streams.collect import firing, request_id
 from streams.ledger import Ledger
 from workers.settings import load
 
@@ -85,7 +86,7 @@ def test_what_resolves_leaves_and_a_later_firing_stays() -> None:
     for it in (alert("a"), alert("b"), alert("a", starts_at=later)):
         pending.add(waiting(it))
     assert names(pending.resolve(alert("a", status="resolved"))) == ["a"]
-    assert ("a", later) in pending
+    assert firing(alert("a", starts_at=later)) in pending
     assert sorted(names(pending.next(1.0))) == ["a", "b"]
     assert pending.resolve(alert("a", status="resolved")) == []
 
@@ -175,8 +176,26 @@ async def test_an_alert_is_asked_about_once_however_often_it_comes() -> None:
     assert bench.collect.groups == [["a"], ["a"]]
 
 
+async def test_a_start_is_the_same_however_it_is_written() -> None:
+    """The two Alertmanagers of a pair, or one before and after an upgrade, may write one instant in their own ways."""
+    bench = Bench()
+    starts = [
+        "2026-01-02T03:04:05Z",
+        "2026-01-02T03:04:05+00:00",
+        "2026-01-02T03:04:05.000Z",
+        "2026-01-02T05:04:05+02:00",
+    ]
+    for offset, start in enumerate(starts):
+        await bench.take(alert("a", starts_at=start), offset)
+    await bench.until(lambda: len(bench.released) == 4)
+    assert bench.collect.groups == [["a"]]
+    assert len({request_id(alert("a", starts_at=start)) for start in starts}) == 1
+    others = ["2026-01-02T03:04:05.001Z", "no time", "nor this"]
+    assert len({request_id(alert("a", starts_at=start)) for start in (*starts, *others)}) == 4
+
+
 async def test_what_earlier_workers_asked_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record, below: [("a", START)])
+    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record, below: [firing(alert("a"))])
     bench = Bench()
     await bench.take(alert("a"), 7)
     await bench.take(alert("b"), 8)
@@ -312,8 +331,8 @@ def test_every_alert_is_asked_repeated_cancelled_or_resolved(steps: list[tuple[s
 
     async def play() -> None:
         bench = Bench()
-        for offset, (name, group, firing) in enumerate(steps):
-            await bench.take(alert(name, group, status="firing" if firing else "resolved"), offset)
+        for offset, (name, group, fires) in enumerate(steps):
+            await bench.take(alert(name, group, status="firing" if fires else "resolved"), offset)
         await bench.until(lambda: len(bench.released) == len(steps))
         assert bench.released == [(0, offset) for offset in range(len(steps))]
         asked = [name for group in bench.collect.groups for name in group]
@@ -346,8 +365,8 @@ def test_earlier_firings_are_read_from_the_partition_itself(monkeypatch: pytest.
 
     monkeypatch.setattr(alertqueue.kafka, "RangeReader", Reader)
     queue = AlertQueue(load(), Model(), None, lambda *_: None)  # type: ignore[arg-type]
-    assert queue._asked_before(record(alert("d"), 4, 3), 4) == [("a", START), ("c", START)]
-    assert queue._asked_before(record(alert("d"), 4, 3), 3) == [("a", START)]
+    assert queue._asked_before(record(alert("d"), 4, 3), 4) == [firing(alert("a")), firing(alert("c"))]
+    assert queue._asked_before(record(alert("d"), 4, 3), 3) == [firing(alert("a"))]
     assert queue._asked_before(record(alert("d"), 0, 3), 0) == []
 
 
@@ -357,9 +376,7 @@ async def test_a_record_that_comes_later_than_one_behind_it_was_not_asked_before
 ) -> None:
     """Invariant 8: Faust leaves records out while partitions move. What the group has not committed is not done."""
     stored = [alert(name) for name in "abcd"]
-    monkeypatch.setattr(
-        AlertQueue, "_asked_before", lambda self, record, below: [(it.fingerprint, START) for it in stored[:below]]
-    )
+    monkeypatch.setattr(AlertQueue, "_asked_before", lambda self, record, below: [firing(it) for it in stored[:below]])
     bench = Bench()
     bench.queue._committed = lambda *_: committed
     for offset in (3, 0, 1, 2):

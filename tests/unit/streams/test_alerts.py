@@ -140,8 +140,8 @@ def test_without_a_fingerprint_the_labels_make_one() -> None:
         (b"7", "a JSON int, neither a webhook's object nor a list of alerts"),
         ({"evalMatches": [], "state": "ok"}, "ruleName: must be a text"),
         ({"evalMatches": [], "ruleName": "r", "state": "odd"}, "state: must be one of ok, alerting"),
-        ({"version": "1", "alerts": []}, "version: '1' is not supported"),
-        ({"version": "3", "alerts": []}, "version: '3' is not supported"),
+        ({"version": "1", "alerts": []}, "version: must be"),
+        ({"version": "3", "alerts": []}, "version: must be"),
         ({"version": "4"}, "alerts: must be a list with at least one"),
         ({"version": "4", "alerts": []}, "alerts: must be a list with at least one"),
     ],
@@ -158,10 +158,10 @@ def test_what_is_no_message_of_alerts_is_refused(message: Any, says: str) -> Non
         ([1], "[0]: must be an object"),
         ([{"labels": {"a": 1}, "startsAt": "2026-01-02T03:04:05Z"}], "[0].labels.a: must be a text, not int"),
         ({"version": "4", "alerts": [7]}, "alerts[0]: must be an object"),
-        (body(status="odd"), 'alerts[0].status: must be "firing" or "resolved", not \'odd\''),
+        (body(status="odd"), 'alerts[0].status: must be "firing" or "resolved"'),
         (body(labels={"a": 1}), "alerts[0].labels.a: must be a text, not int"),
         (body(labels=None), "alerts[0].labels: must be an object of texts"),
-        (body(startsAt=""), "alerts[0].startsAt: must be an RFC 3339 time, not ''"),
+        (body(startsAt=""), "alerts[0].startsAt: must be an RFC 3339 time"),
         (body(annotations=[]), "alerts[0].annotations: must be an object of texts"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_bad_alert_takes_none_of_the_others_with_it() -> None:
     message = {**body(), "groupKey": "g", "alerts": [good, bad, {**good, "fingerprint": "other"}]}
     posted = parse(json.dumps(message).encode())
     assert [alert.fingerprint for alert in posted.alerts] == ["abc123", "other"]
-    assert posted.refused == ("alerts[1].startsAt: must be an RFC 3339 time, not ''",)
+    assert posted.refused == ("alerts[1].startsAt: must be an RFC 3339 time",)
     assert json.loads(posted.rest) == {**message, "alerts": [bad]}
 
 
@@ -213,7 +213,7 @@ class Pages:
         return lambda view: self.views.setdefault(path, view)
 
 
-async def post(data: bytes, sent: Sent, **given: Any) -> tuple[int, dict[str, Any]]:
+async def post(data: bytes, sent: Sent, encoding: str = "", **given: Any) -> tuple[int, dict[str, Any]]:
     """Posts to the receiver, over HTTP."""
     pages, settings = Pages(), load(**given)
     mount(pages, settings, sent, timeout=0.2)  # type: ignore[arg-type]
@@ -223,7 +223,8 @@ async def post(data: bytes, sent: Sent, **given: Any) -> tuple[int, dict[str, An
     web = aiohttp.web.Application(client_max_size=settings.webhook_bytes)
     web.router.add_post("/alerts", view.post)
     async with TestClient(TestServer(web)) as client:
-        answer = await client.post("/alerts", data=data)
+        headers = {"content-encoding": encoding} if encoding else {}
+        answer = await client.post("/alerts", data=data, headers=headers)
         return answer.status, await answer.json()
 
 
@@ -233,7 +234,7 @@ async def test_the_good_alerts_of_a_body_are_taken_and_the_bad_ones_a_dead_lette
     message = {**body(), "alerts": [*body()["alerts"], *body(startsAt="", fingerprint="bad")["alerts"]]}
     sent, before = Sent(), webhooks("partly")
     status, answer = await post(json.dumps(message).encode(), sent)
-    said = "alerts[1].startsAt: must be an RFC 3339 time, not ''"
+    said = "alerts[1].startsAt: must be an RFC 3339 time"
     assert (status, answer) == (202, {"accepted": 1, "refused": 1, "error": said})
     assert [out.topic for out in sent.records] == ["alerts", "deadletters"]
     letter = DeadLetter.from_bytes(sent.records[1].value)
@@ -277,3 +278,43 @@ async def test_a_broker_that_takes_nothing_in_time_is_told_to_the_sender() -> No
     before = webhooks("undelivered")
     assert (await post(json.dumps(body()).encode(), Sent(slow=True)))[0] == 503
     assert webhooks("undelivered") == before + 1
+
+
+@pytest.mark.parametrize("start", [{}, {"startsAt": None}, {"startsAt": ""}, {"startsAt": "0001-01-01T00:00:00.000Z"}])
+def test_an_alert_of_the_api_without_a_start_begins_now(start: dict[str, Any]) -> None:
+    """As `amtool alert add` posts it, and Alertmanager takes it."""
+    posted = {"labels": {"alertname": "X"}, "endsAt": "0001-01-01T00:00:00.000Z", "annotations": None, **start}
+    (alert,) = parse(json.dumps([posted]).encode(), 1_767_323_045_678).alerts
+    assert (alert.status, alert.starts_at, alert.annotations) == ("firing", "2026-01-02T03:04:05.678+00:00", {})
+    over = {**posted, "endsAt": "2026-01-02T03:04:00Z"}
+    (alert,) = parse(json.dumps([over]).encode(), 1_767_323_045_678).alerts
+    assert (alert.status, alert.starts_at) == ("resolved", "2026-01-02T03:04:00Z")
+
+
+def test_annotations_of_null_are_none() -> None:
+    message = {**body(annotations=None), "commonAnnotations": None}
+    (alert,) = parse(json.dumps(message).encode()).alerts
+    assert alert.annotations == {}
+
+
+@pytest.mark.parametrize("sent", [b"no gzip", b"\x1f\x8b\x08" + b"x" * 40])
+async def test_a_body_that_can_not_be_unpacked_is_the_senders_fault(sent: bytes) -> None:
+    kafka = Sent()
+    status, answer = await post(sent, kafka, encoding="gzip")
+    assert (status, kafka.records) == (400, [])
+    assert answer["error"].startswith("the body can't be read: ")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {**body(), "version": "password=Secret55"},
+        body(status="password=Secret55"),
+        body(startsAt="password=Secret55"),
+        body(labels={"a": ["password=Secret55"]}),
+        {"ruleName": "r", "state": "password=Secret55", "evalMatches": []},
+    ],
+)
+async def test_values_of_refused_alerts_are_not_told(message: Any, caplog: pytest.LogCaptureFixture) -> None:
+    status, answer = await post(json.dumps(message).encode(), Sent())
+    assert (status, "Secret55" in answer["error"], "Secret55" in caplog.text) == (400, False, False)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -200,17 +201,31 @@ def test_a_store_that_can_not_be_written_is_one_line(tmp_path: Path) -> None:
         claims.put("nonsense://x", Payload(name="p", text="x"))
 
 
-def test_old_days_are_swept_and_nothing_else(root: str, tmp_path: Path) -> None:
+def test_old_claims_are_swept_and_nothing_else(root: str, tmp_path: Path) -> None:
+    """The folder may be somebody's who keeps other things by days in it."""
     claimed = claims.put(root, Payload(name="p", text="x"))
     folder = tmp_path / "claims"
     now = datetime.now(UTC)
-    for name in (f"{now - timedelta(days=3):%Y-%m-%d}", f"{now - timedelta(days=2):%Y-%m-%d}", "2020-01-01", "other"):
-        (folder / name).mkdir(exist_ok=True)
-        (folder / name / "file").write_text("x")
-    assert claims.sweep(root) == 2
+    old, young = (f"{now - timedelta(days=days):%Y-%m-%d}" for days in (3, 2))
+    claim = f"{'0a' * 16}.gz"
+    others = tmp_path / "elsewhere"
+    others.mkdir()
+    for path in (folder / old, folder / young, folder / "2020-01-01", folder / "2019-01-01", folder / "other", others):
+        path.mkdir(exist_ok=True)
+        (path / claim).write_text("x")
+    kept = [folder / "2020-01-01" / name for name in ("backup.sql", f"{'0A' * 16}.gz", f"{'0' * 31}.gz")]
+    for path in kept:
+        path.write_text("x")
+    (folder / "2020-01-01" / f"{'1' * 32}.gz").mkdir()
+    (folder / "2018-01-01").symlink_to(others)
+    (folder / "2017-01-01").write_text("a file")
+    assert claims.sweep(root) == 3
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        [f"{now:%Y-%m-%d}", f"{now - timedelta(days=2):%Y-%m-%d}", "other"]
+        [f"{now:%Y-%m-%d}", young, "2020-01-01", "2018-01-01", "2017-01-01", "other"]
     )
+    assert sorted((folder / "2020-01-01").iterdir()) == sorted([*kept, folder / "2020-01-01" / f"{'1' * 32}.gz"])
+    assert (others / claim).exists()
+    assert (folder / young / claim).exists()
     assert claims.text(root, claimed) == "x"
     assert claims.sweep("") == claims.sweep(f"file://{tmp_path}/none") == 0
 
@@ -238,7 +253,10 @@ def test_s3_holds_claims_like_a_folder(bucket: str) -> None:
     made = claims.check_in(bucket, request(10, 9 << 20), 400)
     assert made.payloads[1].url.startswith(f"{bucket}/")
     assert claims.text(bucket, made.payloads[1]) == "x" * (9 << 20)
+    fs, folder = fsspec.core.url_to_fs(bucket)
+    fs.pipe(f"{folder}/2020-01-01/backup.sql", b"x")
     assert claims.sweep(bucket) == 0
     assert claims.sweep(bucket, datetime.now(UTC) + timedelta(days=4)) == 1
     with pytest.raises(HyveError, match="can't be read"):
         claims.text(bucket, made.payloads[1])
+    assert fs.cat(f"{folder}/2020-01-01/backup.sql") == b"x"

@@ -10,6 +10,7 @@ from hyve.errors import HyveError
 from workers.settings import Settings, load
 
 NUMBERS = sorted(name for name, field in Settings.model_fields.items() if field.annotation in (int, float))
+from workers import kafka
 
 
 def test_environment_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,3 +191,10 @@ def test_what_kubernetes_sets_for_a_service_is_no_setting(
         monkeypatch.setenv(name, "tcp://10.0.0.1:9465")
     load()
     assert "HYVE_STORE" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["telemetry", "alerts", "requests", "deadletters"])
+def test_a_raw_topic_that_hyve_writes_is_refused(name: str) -> None:
+    with pytest.raises(HyveError, match=rf"HYVE_RAW_TOPICS: shop.{name} is written by HYVE itself"):
+        kafka.check_raw(load(topic_prefix="shop", raw_topics=f"shop.raw, shop.{name}=json"))
+    kafka.check_raw(load(topic_prefix="shop", raw_topics="shop.raw=json"))
