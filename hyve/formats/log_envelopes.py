@@ -30,20 +30,20 @@ _SYSLOG = ("EMERG", "ALERT", "CRIT", "ERR", "WARNING", "NOTICE", "INFO", "DEBUG"
 
 
 def _journald(value: dict[str, Any]) -> Row | None:
-    """One entry of `journalctl -o json`. Field names that begin with `_` are what the journal itself knows to be
-    true."""
+    """One entry of `journalctl -o json`, or of Fluent Bit's input for it, which has a time of its own and may take the
+    underscores off. Field names that begin with `_` are what the journal itself knows to be true."""
     message = value.get("MESSAGE")
     if type(message) is list:  # text that is no UTF-8 is written as its bytes
         try:
             message = bytes(message).decode("utf-8", "replace")
         except (TypeError, ValueError):
             message = text(message)
-    unit = value.get("_SYSTEMD_UNIT")
-    names = (value.get("SYSLOG_IDENTIFIER"), value.get("_COMM"), value.get("_HOSTNAME"))
+    unit = value.get("_SYSTEMD_UNIT", value.get("SYSTEMD_UNIT"))
+    names = map(value.get, ("SYSLOG_IDENTIFIER", "_COMM", "COMM", "_HOSTNAME", "HOSTNAME"))
     service = unit.removesuffix(".service") if type(unit) is str else None
-    own = {key: inner for key, inner in value.items() if key not in ("MESSAGE", "PRIORITY") and key[:1] != "_"}
+    own = {key: inner for key, inner in value.items() if key not in ("@timestamp", "MESSAGE", "PRIORITY") and key[:1] != "_"}
     return log_record(
-        scaled_ns(integer(value.get("__REALTIME_TIMESTAMP")), 1_000_000),
+        scaled_ns(integer(value.get("__REALTIME_TIMESTAMP")), 1_000_000) or instant_ns(value.get("@timestamp")),
         service or next((name for name in names if type(name) is str and name), "unknown"),
         text(message),
         level=_syslog(value.get("PRIORITY")),
@@ -156,7 +156,7 @@ def _syslog(level: Any) -> Any:
 
 
 _ENVELOPES: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], Row | None]], ...] = (
-    (("__REALTIME_TIMESTAMP MESSAGE",), _journald),
+    (("__REALTIME_TIMESTAMP MESSAGE", "@timestamp MESSAGE"), _journald),
     (("version host short_message",), _gelf),
     (("event sourcetype", "event host time", "event source time", "event index time"), _splunk),
     (("logName textPayload", "logName jsonPayload", "logName protoPayload"), _google),

@@ -42,7 +42,7 @@ _TIMES = _names(
     @timestamp timestamp time ts @t Timestamp datetime asctime timeMillis date EventTime
     """
 )
-_MESSAGES = _names("message msg @m @mt Message RenderedMessage MessageTemplate event Body body")
+_MESSAGES = _names("message msg @m @mt Message RenderedMessage MessageTemplate event Body body log")
 _LEVELS = _names(
     """
     log log.level level severity @l Level Severity lvl levelname loglevel log_level logLevel severity_text
@@ -81,8 +81,13 @@ _MARKS = frozenset(
     {"@timestamp", "@t", "caller", "logger", "logger_name", "loggerName", "levelno", "source_type"}
     | {"thread_name", "MessageTemplate"}
 )
-_WITH = {"event": _LEVELS[1:], "Body": ("SeverityText",), "body": ("severity_text", "severityText")}
-"""Keys that are a message only beside a level of one of these names."""
+_WITH = {
+    "event": _LEVELS[1:],
+    "Body": ("SeverityText",),
+    "body": ("severity_text", "severityText"),
+    "log": ("@timestamp",),  # what Fluent Bit makes of a file's lines
+}
+"""Keys that are a message only beside one of these names."""
 _KNOWN = (
     frozenset(_TIMES + _MESSAGES + _LEVELS + _RANKS + _SERVICES + _TRACES + _SPANS + _RESOURCES + ("name",)) | _MARKS
 )
@@ -106,7 +111,7 @@ class Plan:
     marked: bool
 
 
-@needs(*(f"{time} {message}" for time in _TIMES for message in _MESSAGES))
+@needs(*(f"{time} {message}" for time in _TIMES for message in _MESSAGES if message != "log"), "@timestamp log")
 def recognise(value: Any) -> Relations | None:
     """The row of one record, or None. A list of records is no message of its own."""
     if type(value) is not dict:

@@ -19,6 +19,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from google.protobuf import json_format
@@ -76,7 +77,7 @@ class _Cut(ValueError):
     """These bytes are no message."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Signal:
     """The messages of a signal. `tags` are those of a record's fields; `told`, if it isn't 0, the one each has."""
 
@@ -115,38 +116,39 @@ def runs(data: bytes) -> Callable[[], Iterator[Relations]] | None:
 
 def _signal(data: bytes) -> _Signal | None:
     """The signal that the first records are of; None where the bytes are no request."""
+    strange = dict.fromkeys(_SIGNALS, 0)
+    told: set[_Signal] = set()
+    known = False
     try:
-        records = _first_records(data)
+        for tags in islice(_records(data), _LOOKED_AT):
+            known = True
+            for signal in tuple(strange) if tags else ():
+                count = len(tags - signal.tags)
+                if count == len(tags):
+                    del strange[signal]
+                    continue
+                strange[signal] += count
+                if signal.told in tags:
+                    told.add(signal)
+            if tags and list(strange.values()).count(0) == 1:
+                break
     except _Cut:
         return None
-    if records is None:
-        return None
-    best: tuple[int, _Signal] | None = None
-    for signal in _SIGNALS:
-        strange = [sum(tag not in signal.tags for tag in tags) for tags in records]
-        if any(tags and count == len(tags) for tags, count in zip(records, strange, strict=True)):
-            continue
-        unlike = sum(strange) + (signal.told != 0 and not any(signal.told in tags for tags in records))
-        if best is None or unlike < best[0]:
-            best = unlike, signal
-    return None if best is None else best[1]
+    unlike = {signal: count + (signal.told != 0 and signal not in told) for signal, count in strange.items()}
+    return min(unlike, key=unlike.__getitem__) if known and unlike else None
 
 
-def _first_records(data: bytes) -> list[list[int]] | None:
-    """The tags of the first records' fields; None where no resource stands where those of a request do."""
+def _records(data: bytes) -> Iterator[set[int]]:
+    """The tags of each record's fields, as long as not too many were looked at. An empty set of a resource without one."""
     budget = iter(range(_FIELDS_LOOKED_AT))
-    records: list[list[int]] = []
-    known = False
-    for tag, start, end in _fields(data, 0, len(data), budget):
-        if tag != _FIRST:
-            continue
-        known = True
+    for _, start, end in _only(_FIRST, _fields(data, 0, len(data), budget)):
+        empty = True
         for _, first, last in _only(_SECOND, _fields(data, start, end, budget)):
             for _, begin, stop in _only(_SECOND, _fields(data, first, last, budget)):
-                records.append([inner for inner, *_ in _fields(data, begin, stop, budget)])
-                if len(records) == _LOOKED_AT:
-                    return records
-    return records if known else None
+                empty = False
+                yield {field[0] for field in _fields(data, begin, stop, budget)}
+        if empty:
+            yield set()
 
 
 _Field = tuple[int, int, int]
@@ -160,11 +162,19 @@ def _only(wanted: int, fields: Iterable[_Field]) -> Iterator[_Field]:
 def _fields(data: bytes, at: int, end: int, budget: Iterator[int]) -> Iterator[_Field]:
     """The fields of the message in `data[at:end]`, as many as there is `budget` for. Raises `_Cut`."""
     while at < end and next(budget, None) is not None:
-        tag, at = _varint(data, at, end)
+        tag = data[at]
+        if tag < 0x80:  # as most
+            at += 1
+        else:
+            tag, at = _varint(data, at, end)
         kind = tag & 7
         if kind == 2:
-            size, at = _varint(data, at, end)
-            after = at + size
+            if at < end and data[at] < 0x80:
+                after = at + 1 + data[at]
+                at += 1
+            else:
+                size, at = _varint(data, at, end)
+                after = at + size
         elif kind == 0:
             after = _varint(data, at, end)[1]
         elif kind in (1, 5):
@@ -204,12 +214,12 @@ def _long(signal: _Signal, data: bytes) -> Iterator[Relations]:
     budget = iter(range(_FIELDS))
     try:
         for _, start, end in _only(_FIRST, _fields(data, 0, len(data), budget)):
-            around = _around(signal.around.FromString(_beside(data, start, end, budget)))
+            around = _around(signal.around.FromString(_split(data, start, end, budget)[0]))
             for _, first, last in _only(_SECOND, _fields(data, start, end, budget)):
-                head = _beside(data, first, last, budget)
-                for records in _some(data, first, last, budget):
+                head, pieces = _split(data, first, last, budget)
+                for begin, stop in pieces:
                     result: Relations = {name: [] for name in RELATIONS}
-                    _add(result, signal, around, signal.scope.FromString(head + records))
+                    _add(result, signal, around, signal.scope.FromString(head + data[begin:stop]))
                     yield {name: rows for name, rows in result.items() if rows}
     except _Cut:
         raise DecodeError("a message is cut") from None
@@ -217,37 +227,32 @@ def _long(signal: _Signal, data: bytes) -> Iterator[Relations]:
         raise TooMuch(f"the request has more than {_FIELDS} parts")
 
 
-def _beside(data: bytes, start: int, end: int, budget: Iterator[int]) -> bytes:
-    """What stands in a message beside its fields of the second tag."""
-    parts: list[bytes] = []
-    at = start
-    for tag, _, after in _fields(data, start, end, budget):
-        if tag != _SECOND:
-            parts.append(data[at:after])
-        at = after
-    return _bounded(b"".join(parts), "what stands around the records")
-
-
-def _some(data: bytes, start: int, end: int, budget: Iterator[int]) -> Iterator[bytes]:
-    """The fields of the second tag, as many at a time as make a run."""
-    parts: list[bytes] = []
-    size, at = 0, start
+def _split(data: bytes, start: int, end: int, budget: Iterator[int]) -> tuple[bytes, list[tuple[int, int]]]:
+    """What stands in a message beside its fields of the second tag, and where runs of these begin and end."""
+    beside: list[bytes] = []
+    pieces: list[tuple[int, int]] = []
+    begin = at = start
+    held = False
     for tag, _, after in _fields(data, start, end, budget):
         if tag == _SECOND:
-            parts.append(_bounded(data[at:after], "a record"))
-            size += after - at
+            held = True
+        else:
+            beside.append(data[at:after])
         at = after
-        if size >= _RUN:
-            yield b"".join(parts)
-            parts, size = [], 0
-    if parts:
-        yield b"".join(parts)
+        if held and at - begin >= _RUN:
+            pieces.append(_bounded(begin, at))
+            begin, held = at, False
+    if held:
+        pieces.append(_bounded(begin, at))
+    head = b"".join(beside)
+    _bounded(0, len(head))
+    return head, pieces
 
 
-def _bounded(part: bytes, what: str) -> bytes:
-    if len(part) > _PART:
-        raise TooMuch(f"{what} has {len(part)} bytes: {_PART} are the most")
-    return part
+def _bounded(begin: int, end: int) -> tuple[int, int]:
+    if end - begin > _PART + _RUN:
+        raise TooMuch(f"a record, or what stands around records, has more than {_PART} bytes")
+    return begin, end
 
 
 _Around = tuple[str, dict[str, Any]]

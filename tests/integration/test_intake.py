@@ -169,7 +169,8 @@ async def test_transactions_that_are_aborted_or_open_are_no_telemetry(
 ) -> None:
     """And a transaction that stays open is nothing that the worker has left to do."""
     raw = f"raw-transactions-{run_id}"
-    pipeline = make_pipeline("transactions", HYVE_RAW_TOPICS=raw)
+    calls = dict.fromkeys((f"HYVE_{name}_TIMEOUT" for name in ("PREPARE", "QUERY", "COLLECT", "LLM")), "2")
+    pipeline = make_pipeline("transactions", HYVE_RAW_TOPICS=raw, HYVE_STALL_TIMEOUT="15", **calls)
     with contextlib.closing(KafkaAdminClient(bootstrap_servers=pipeline.settings.servers)) as admin:
         admin.create_topics([NewTopic(raw, 1, 1)])
 
@@ -192,6 +193,7 @@ async def test_transactions_that_are_aborted_or_open_are_no_telemetry(
         await asyncio.to_thread(until, lambda: len(bodies()) >= 2, 60)
         lag = f'hyve_consumer_lag_records{{partition="0",topic="{raw}"}}'
         await asyncio.to_thread(until, lambda: scrape(pipeline.ports["intake"]).get(lag) == 0, 40)
+        assert httpx.get(f"http://127.0.0.1:{pipeline.ports['intake']}/healthz").status_code == 200
         assert sorted(bodies()) == ["one", "three"]
         await producer.commit_transaction()
         await asyncio.to_thread(until, lambda: len(bodies()) >= 3, 60)

@@ -81,6 +81,29 @@ def test_fluent_bits_kafka_output_is_a_log_record() -> None:
     assert (row["body"], row["severity"]) == ("ERROR no stock", "ERROR")
 
 
+@pytest.mark.parametrize(
+    ("record", "entity", "severity", "body"),
+    [
+        ({"log": "ERROR boom"}, "unknown", "ERROR", "ERROR boom"),
+        ({"log": "ERROR boom", "hostname": "n1"}, "n1", "ERROR", "ERROR boom"),
+        ({"MESSAGE": "x failed", "PRIORITY": "3", "_HOSTNAME": "n1"}, "n1", "ERROR", "x failed"),
+        ({"MESSAGE": "x", "PRIORITY": "6", "SYSTEMD_UNIT": "a.service", "HOSTNAME": "n1"}, "a", "INFO", "x"),
+    ],
+)
+def test_fluent_bits_tail_and_systemd_inputs_are_log_records(
+    record: dict[str, Any], entity: str, severity: str, body: str
+) -> None:
+    """Without the filter for Kubernetes a record is the line and its time, as the Kafka output writes it."""
+    signal, said, time, row = one({"@timestamp": 1700000001.5, **record})
+    assert (signal, said, time, row["severity"], row["body"]) == ("log", entity, 1_700_000_001, severity, body)
+
+
+@pytest.mark.parametrize("record", [{"cpu_p": 12.5}, {"log": {"offset": 7}}, {"log": 5}])
+def test_other_records_of_fluent_bit_are_events(record: dict[str, Any]) -> None:
+    assert one({"@timestamp": 1700000001.5, **record})[0] == "event"
+    assert one({"time": 1700000001.5, "log": "a text"})[0] == "event"
+
+
 def test_filebeats_kafka_output_is_a_log_record() -> None:
     signal, entity, time, row = one(
         {
