@@ -125,7 +125,7 @@ class Consumer(aiokafka.Consumer):
         read = self._read_offset[tp]
         if read is not None and message.offset < read:
             return  # it came before
-        if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
+        if read is not None and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
             await self._add_gap(tp, read + 1, message.offset)
         flows = self.flow_active and self.app.flow_control.is_active()
         if flows and not any(channel.queue.full() for channel in self._channels(tp.topic)):

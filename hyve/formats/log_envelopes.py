@@ -41,7 +41,11 @@ def _journald(value: dict[str, Any]) -> Row | None:
     unit = value.get("_SYSTEMD_UNIT", value.get("SYSTEMD_UNIT"))
     names = map(value.get, ("SYSLOG_IDENTIFIER", "_COMM", "COMM", "_HOSTNAME", "HOSTNAME"))
     service = unit.removesuffix(".service") if type(unit) is str else None
-    own = {key: inner for key, inner in value.items() if key not in ("@timestamp", "MESSAGE", "PRIORITY") and key[:1] != "_"}
+    own = {
+        key: inner
+        for key, inner in value.items()
+        if key not in ("@timestamp", "MESSAGE", "PRIORITY") and key[:1] != "_"
+    }
     return log_record(
         scaled_ns(integer(value.get("__REALTIME_TIMESTAMP")), 1_000_000) or instant_ns(value.get("@timestamp")),
         service or next((name for name in names if type(name) is str and name), "unknown"),

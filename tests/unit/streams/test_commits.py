@@ -135,6 +135,14 @@ async def test_a_record_that_came_before_is_left_out_and_what_is_missing_is_note
     assert consumer.raced == 0
 
 
+async def test_what_is_missing_behind_the_first_offset_of_all_is_a_hole_too() -> None:
+    """An aborted transaction behind the first record of a topic leaves it. Faust takes offset 0 for none, and would
+    commit nothing until it starts anew."""
+    consumer = Handing()
+    assert await consumer.hand_on(0, 4) == [0, 4]
+    assert [(hole.begin, hole.end) for hole in consumer._gap[RAW]] == [(1, 5)]
+
+
 async def test_what_waits_for_a_full_queue_goes_on_when_partitions_move() -> None:
     """Else a rebalance would wait for an agent that waits for the rebalance."""
     consumer = Handing()
