@@ -139,7 +139,7 @@ def _signal(data: bytes) -> _Signal | None:
 
 
 def _records(data: bytes) -> Iterator[set[int]]:
-    """The tags of each record's fields, as long as not too many were looked at. An empty set of a resource without one."""
+    """The tags of each record's fields, as long as not too many were looked at; none of a resource without records."""
     budget = iter(range(_FIELDS_LOOKED_AT))
     for _, start, end in _only(_FIRST, _fields(data, 0, len(data), budget)):
         empty = True

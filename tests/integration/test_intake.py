@@ -193,7 +193,8 @@ async def test_transactions_that_are_aborted_or_open_are_no_telemetry(
         await asyncio.to_thread(until, lambda: len(bodies()) >= 2, 60)
         lag = f'hyve_consumer_lag_records{{partition="0",topic="{raw}"}}'
         await asyncio.to_thread(until, lambda: scrape(pipeline.ports["intake"]).get(lag) == 0, 40)
-        assert httpx.get(f"http://127.0.0.1:{pipeline.ports['intake']}/healthz").status_code == 200
+        health = await asyncio.to_thread(httpx.get, f"http://127.0.0.1:{pipeline.ports['intake']}/healthz")
+        assert health.status_code == 200
         assert sorted(bodies()) == ["one", "three"]
         await producer.commit_transaction()
         await asyncio.to_thread(until, lambda: len(bodies()) >= 3, 60)
