@@ -68,9 +68,9 @@ class _Client(aiokafka.AIOKafkaConsumerThread):
     def __init__(self, consumer: Any, *, loop: asyncio.AbstractEventLoop, **named: Any) -> None:
         super().__init__(consumer, loop=loop, thread_loop=loop, Worker=cast(Any, _Task), **named)
 
-    def _create_worker_consumer(self, loop: asyncio.AbstractEventLoop) -> Any:
+    def _create_worker_consumer(self, transport: Any) -> Any:
         # Faust asks for it only where it has transactions of its own.
-        client: Any = super()._create_worker_consumer(loop)
+        client: Any = super()._create_worker_consumer(transport)
         client._isolation_level = ISOLATION
         return client
 
