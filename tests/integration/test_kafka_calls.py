@@ -35,7 +35,8 @@ def test_raw_topics_that_are_named_are_their_owners(broker: str, run_id: str) ->
     with pytest.raises(HyveError, match=rf"no topic nosuch-{run_id} at .*: correct HYVE_RAW_TOPICS"):
         kafka.check_raw(settings)
     assert f"nosuch-{run_id}" not in kafka.list_topics(settings)
-    kafka.check_raw(settings.model_copy(update={"raw": (settings.topic("requests"),)}))
+    there = settings.topic("requests")  # somebody else's, for a pipeline of another prefix
+    kafka.check_raw(load(bootstrap_servers=broker, topic_prefix=f"other-{run_id}", raw_topics=there))
 
 
 def test_a_large_record_is_read_again_by_its_position(settings: Settings) -> None:
