@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from hyve.errors import HyveError
+from workers import kafka
 from workers.settings import Settings, load
 
 NUMBERS = sorted(name for name, field in Settings.model_fields.items() if field.annotation in (int, float))
-from workers import kafka
 
 
 def test_environment_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
