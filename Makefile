@@ -36,7 +36,7 @@ test: lint
 
 # On Apache Kafka: by Docker, or by Java 17 and Maven, or HYVE_TEST_BOOTSTRAP=host:port; fails where there is none.
 test-kafka: $(VENV)/.test
-	HYVE_TEST_BROKER=apache $(BIN)/pytest -m "kafka and not embedded" tests/integration $(ARGS)
+	HYVE_TEST_BROKER=apache $(BIN)/pytest -n 2 --dist loadfile -m "kafka and not embedded" tests/integration $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

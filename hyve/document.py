@@ -213,8 +213,12 @@ def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part
 
 @cache
 def _without_codes(way: Way) -> Way:
-    """The same way to read a document with colour codes in it, which are no part of it."""
-    return Way(lambda source: way.read(ANSI.sub("", source)), lambda source: way.plain(ANSI.sub("", source)))
+    """The same way to read a document with colour codes in it, which are no part of it; nor is a comma before one."""
+
+    def clean(source: str) -> str:
+        return ANSI.sub("", source).rstrip(", \t")
+
+    return Way(lambda source: way.read(clean(source)), lambda source: way.plain(clean(source)))
 
 
 def _before(offset: int, places: list[int], removed: list[int]) -> int:

@@ -6,6 +6,7 @@ in the text is counted there.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,6 +73,10 @@ class Lengths(Protocol):
     """Cells that get longer, from 0 on in `most` steps."""
 
     most: int
+
+    def tokens(self, step: int) -> int:
+        """About how many tokens so many steps take."""
+        ...
 
     def lines(self, step: int) -> Iterable[Line]:
         """The lines of them all after so many steps."""
@@ -199,10 +204,10 @@ class _Longer:
         self._lengths, self._base = lengths, base
 
     def up_to(self, tokens: int) -> int:
-        return min(tokens, self._lengths.most)
+        return bisect_right(range(self._lengths.most + 1), tokens, key=self._lengths.tokens) - 1
 
     def tokens(self, rung: int) -> int:
-        return rung
+        return self._lengths.tokens(rung)
 
     def state(self, rung: int) -> dict[Slot, Line]:
         return self._base | {line.slot: line for line in self._lengths.lines(rung)}

@@ -10,9 +10,11 @@ Rules:
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import accumulate
 from typing import Protocol
 
 from hyve.catalog import Table
@@ -190,11 +192,22 @@ class LongerCells:
 
     def __init__(self, cells: Sequence[Growing], shortest: int) -> None:
         self._cells = cells
-        longest = max(cell.longest for cell in cells)
+        lengths = sorted(cell.longest for cell in cells)
         self._limits = [shortest]
-        while self._limits[-1] < longest:
+        while self._limits[-1] < lengths[-1]:
             self._limits.append(self._limits[-1] + max(_LEAST_LONGER, self._limits[-1] // _LONGER))
         self.most = (len(self._limits) - 1) * len(cells)
+        sums = list(accumulate(lengths, initial=0))
+        self._sizes = [
+            sums[whole := bisect_right(lengths, limit)] + limit * (len(cells) - whole) for limit in self._limits
+        ]
+
+    def tokens(self, step: int) -> int:
+        """About how many tokens so many steps take, by the characters of the longest cells."""
+        level, further = divmod(step, len(self._cells))
+        size = self._sizes[level]
+        more = (self._sizes[level + 1] - size) * further // len(self._cells) if further else 0
+        return (size + more - self._sizes[0]) // _CHARACTERS
 
     def lines(self, step: int) -> Iterator[Line]:
         """The lines of them all after so many steps."""
@@ -203,5 +216,7 @@ class LongerCells:
             yield cell.line(self._limits[level + (place < further)])
 
 
+_CHARACTERS = 4
+"""Characters of a usual token."""
 _LEAST_LONGER, _LONGER = 8, 80
 """Cells get longer by so many characters, or one of so many that they have."""

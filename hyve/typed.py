@@ -112,9 +112,17 @@ def _sample(texts: Values) -> list[str]:
 
 
 def _spread(texts: Values) -> list[str]:
-    if len(texts) > _SAMPLE:
-        texts = texts.take(pa.array(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)))
-    return [text for text in texts.to_pylist() if text not in _NOTHING_TEXTS]
+    if len(texts) <= _SAMPLE:
+        return [text for text in texts.to_pylist() if text not in _NOTHING_TEXTS]
+    places = np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)
+    found: list[Any] = []
+    before = 0
+    # Chunk by chunk: their codes may be too narrow for the texts of all of them.
+    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
+        here: Any = pa.array(places[(places >= before) & (places < before + len(chunk))] - before)
+        found += chunk.take(here).to_pylist()
+        before += len(chunk)
+    return [text for text in found if text not in _NOTHING_TEXTS]
 
 
 def _likely(sample: Sequence[str], spells: Callable[[str], Any]) -> bool:

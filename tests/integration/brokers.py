@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -249,7 +250,10 @@ def jars() -> Path:
         raise NoKafka(f"{folder} does not exist and Maven (mvn) is not installed")
     cache.mkdir(parents=True, exist_ok=True)
     # Resolved beside its place and moved there whole: a run that is cut short leaves no half of a cache.
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+    with (cache / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=cache) as scratch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():  # another run was faster
+            return folder
         pom, made = Path(scratch) / "pom.xml", Path(scratch) / "jars"
         pom.write_text(_POM)
         command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={made}"]
@@ -257,8 +261,7 @@ def jars() -> Path:
         if done.returncode:
             words = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:1] or ["no reason"]
             raise NoKafka(f"Maven could not resolve Apache Kafka {VERSION}: {words[0][:300]}")
-        with contextlib.suppress(FileExistsError, OSError):  # another run was faster
-            made.rename(folder)
+        made.rename(folder)
     return folder
 
 

@@ -132,3 +132,16 @@ def test_samples_that_wait_for_others() -> None:
             ("http_requests_total", 1),
             ("queue_length", 9),
         ]
+
+
+@pytest.mark.parametrize("lines_each", [1, 6, 40])
+def test_values_that_repeat_over_some_lines(lines_each: int) -> None:
+    """Each run has few of them, all runs together more than the codes of one hold."""
+    text = "\n".join(
+        f"level=info msg=done trace={i // lines_each:032x} ts={1_700_000_000 + i // lines_each} n={i}"
+        for i in range(9_000)
+    )
+    with hyve.Datastore.from_text(text) as store:
+        assert len(text) > strictjson.LONG
+        (row,) = store.query("SELECT count(*), count(DISTINCT trace), count(DISTINCT ts), max(n_num) FROM lines").rows
+    assert row == (9_000, -(-9_000 // lines_each), -(-9_000 // lines_each), 8_999)

@@ -32,7 +32,7 @@ class _Counted:
 
 @pytest.mark.parametrize("unit", ["\\", "\0", "a", "9", "key=", 'a=1 b="x y" c={d: 1} ', "{name: foo, said: [hello} "])
 def test_a_long_cell_is_counted_once_for_all_cells_that_are_tried(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The original is counted whole; what is fitted into the budget is cut before."""
+    """The original is counted whole; what is fitted into the budget is cut before, at times in one round more."""
     counted = _Counted(tokens._encoding())
     monkeypatch.setattr(tokens, "_encoding", lambda: counted)
     given = []
@@ -40,4 +40,4 @@ def test_a_long_cell_is_counted_once_for_all_cells_that_are_tried(unit: str, mon
         counted.given = 0
         hyve.view(unit * (size // len(unit)), budget=1_500)
         given.append(counted.given)
-    assert given[1] - given[0] < 1.1 * 120_000
+    assert given[1] - given[0] < 120_000 + 10 * 1_500
