@@ -2,7 +2,7 @@
 
 Rules: times are ISO 8601 text with all their digits (Python's datetime would drop nanoseconds); NaN and
 infinities are the texts "NaN", "Infinity", "-Infinity"; whole decimals are ints, others floats where a double
-shows the same digits, else text. Nested values go by way of Arrow's children, so the same holds inside lists,
+is the same number, else text. Nested values go by way of Arrow's children, so the same holds inside lists,
 structs and maps.
 """
 
@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -94,10 +94,8 @@ def plain(value: Any) -> Any:
             return value
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Decimal):
-        if value.as_tuple().exponent == 0:  # HUGEINT, DECIMAL(n, 0)
-            return int(value)
-        number = float(value)
-        return number if Decimal(repr(number)) == value else str(value)
+        number = shortest(value)
+        return format(number, "f") if isinstance(number, Decimal) else number
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -109,6 +107,16 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def shortest(value: Decimal) -> int | float | Decimal:
+    """The same number without the zeros that its type adds: 0 for `0E-15`, 559341 for `559341.000`."""
+    if value == (whole := int(value)):
+        return whole
+    number = float(value)
+    return number if Decimal(repr(number)) == value else value.normalize(_ALL_DIGITS)
+
+
+_ALL_DIGITS = Context(prec=40)
+"""DuckDB's decimals have 38 digits at most."""
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _DAY = 86_400

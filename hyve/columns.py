@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve.catalog import Column, Table
+from hyve.cells import shortest
 from hyve.store import Datastore
 
 _CELLS = 2_000_000
@@ -255,7 +256,9 @@ def nested(column: Column) -> bool:
 
 
 def shown(array: pa.Array[Any]) -> list[Any]:
-    """The values of an array; times as `2026-03-01 08:13:20.77`."""
+    """The values of an array; times as `2026-03-01 08:13:20.77`, decimals without the zeros that their type adds."""
+    if pa.types.is_decimal(array.type):
+        return [None if value is None else shortest(value) for value in array.to_pylist()]
     if not pa.types.is_timestamp(array.type):
         return array.to_pylist()
     return [text and _instant(text) for text in array.cast(pa.string()).to_pylist()]

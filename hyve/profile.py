@@ -9,6 +9,7 @@ import heapq
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
@@ -294,12 +295,12 @@ def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tupl
 
 
 def text_of(value: Any) -> str:
-    """A value as DuckDB casts it to text."""
+    """A value as DuckDB casts it to text, but for the zeros that a decimal's type adds."""
     if type(value) is str:
         return value
     if type(value) is bool:
         return "true" if value else "false"
-    return str(value)
+    return format(value, "f") if type(value) is Decimal else str(value)
 
 
 def _samples(columns: Columns, name: str) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -250,7 +251,7 @@ class Row:
 
 
 def _plain(cell: Any) -> bool:
-    return type(cell) is not str and cell is not LEFT_OUT
+    return type(cell) not in (str, Decimal) and cell is not LEFT_OUT
 
 
 class Wider:

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
@@ -93,7 +94,7 @@ def show(value: Any, limit: int = 60) -> str:
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is not str:
-        return str(value)
+        return format(value, "f") if type(value) is Decimal else str(value)
     if value in ("", '""'):
         return json.dumps(value)
     text, whole = value, len(value)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
+from hyve import prompt, rowtext
 
 CODES = [f"Err{name}" for name in ("Throttled", "Denied", "Missing", "Expired", "Conflict", "Quota")]
 
@@ -273,3 +274,28 @@ def test_more_budget_does_not_show_fewer_rows(seed: int, longest: int) -> None:
         rows = set(shown_rows(hyve.view(text, question="", budget=budget).text))
         assert before <= rows
         before = rows
+
+
+DECIMALS = {
+    0: "0",
+    559341: "559341",
+    18446744073709551615: "18446744073709551615",
+    148.4848484848485: "148.4848484848485",
+}
+
+
+@pytest.mark.parametrize("ablation", [(), ("toon",)])
+def test_a_decimal_has_no_zeros_that_its_type_adds(ablation: tuple[str, ...]) -> None:
+    """H14, H15: one number of 64 bits beside a fraction makes all of the column decimals; none is written `0E-13`."""
+    numbers = list(DECIMALS)
+    records = [{"i": i, "num": numbers[i % 4], "pad": f"p{i * 7919}"} for i in range(400)]
+    with hyve.Datastore.from_text(json.dumps(records)) as store:
+        text = prompt.build(store, "what is wrong?", budget=1_000, ablation=ablation).text
+        result = store.query("SELECT num_num FROM records ORDER BY i LIMIT 4")
+    header = next(line for line in lines_of(text) if line.startswith("- num_num DECIMAL"))
+    assert "E-" not in header
+    assert all(re.search(rf"[ :,=]{re.escape(said)}[ :,=]", f"{header} ") for said in DECIMALS.values())
+    shown = [line.strip().split("," if ablation else "|") for line in lines_of(text) if re.match(r" *\d+[|,]", line)]
+    assert len(shown) > 10
+    assert all(cells[2] == DECIMALS[numbers[int(cells[0]) % 4]] for cells in shown)
+    assert rowtext.rows_text(result, 500).split("\n")[2:6] == list(DECIMALS.values())

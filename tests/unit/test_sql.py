@@ -54,7 +54,7 @@ def store() -> Iterator[duckdb.DuckDBPyConnection]:
         ("'inf'::FLOAT", "FLOAT", "Infinity"),
         ("'-inf'::DOUBLE", "DOUBLE", "-Infinity"),
         ("12.50::DECIMAL(10,2)", "DECIMAL(10,2)", 12.5),
-        ("7::DECIMAL(10,2)", "DECIMAL(10,2)", 7.0),
+        ("7::DECIMAL(10,2)", "DECIMAL(10,2)", 7),
         ("7::DECIMAL(10,0)", "DECIMAL(10,0)", 7),
         ("12345678901234567890.12::DECIMAL(38,2)", "DECIMAL(38,2)", "12345678901234567890.12"),
         ("true", "BOOLEAN", True),
