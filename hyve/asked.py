@@ -2,7 +2,8 @@
 
 Rows that share no word with the question score nothing and are not read, and words that most rows have choose none.
 Where a table has a name that the question spells (`web-7`), what that name is made of (`web`) asks for no row; a row of
-what the question excludes is not asked for, unless it has such a name, too.
+what the question excludes is not asked for, unless it has such a name, too. Of rows that have the same of a question's
+words those that are evenly spread over the table come first, of each of its names in turn.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,8 @@ from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 from numpy.typing import NDArray
 
 from hyve import rank
-from hyve.columns import Columns, Values
-from hyve.profile import Profile, free_text, numeric, structural, told
+from hyve.columns import Columns, Values, spread
+from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, numeric, structural, told
 from hyve.question import DAY, Instant, Question
 
 _CHARACTERS = 2_000
@@ -32,6 +34,8 @@ _FEW, _MANY = 8, 16
 """So few rows are told by how many of the words they have; of a row of so many texts, those with a word come first."""
 _READ, _BEST = 1_000, 60
 """So many of the rows that share words with the question are scored, and so many are told."""
+_VALUES, _ENTITIES = 20_000, 4
+"""Columns of more values name no entities of which several rows are looked for; so many are told."""
 _NEAR = 600 * 10**9
 """Nanoseconds from a time that no row has to the nearest one that is told instead."""
 _WINDOW = 1 << 16
@@ -79,7 +83,7 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
         scores = [float(len(query.keys() & document)) for document in corpus]
     else:
         scores = rank.bm25(list(query), corpus)
-    best = sorted(range(len(rows)), key=lambda i: (-scores[i], rows[i]))[:_BEST]
+    best = _best(rows, scores, [query.keys() & document for document in corpus] if known else [], known)
     places = _places(found)
     wanted = set(words)
     result = []
@@ -91,6 +95,60 @@ def asked(found: Profile, question: Question) -> list[tuple[int, list[int]]]:
         most = max(found_in.values(), default=0)
         result.append((rows[i], sorted(c for c, count in found_in.items() if count == most > 0)[:2]))
     return result
+
+
+def _best(rows: Sequence[int], scores: Sequence[float], having: Sequence[set[str]], known: set[str]) -> list[int]:
+    """The places of the best of some rows. `having` are the words of each where the table has names that the question
+    spells: it asks for all that is said of these, however long it is, and for one as much as for another."""
+    alike: dict[Any, list[int]] = {}
+    for place in range(len(rows)):
+        key = (having[place] - known, bool(having[place] & known)) if having else scores[place]
+        alike.setdefault((frozenset(key[0]), key[1]) if having else key, []).append(place)
+    groups = sorted(alike.values(), key=lambda places: -max(scores[place] for place in places))
+    best: list[int] = []
+    for places in groups:
+        places.sort(key=rows.__getitem__)
+        by_name: dict[frozenset[str], list[int]] = {}
+        for place in places:
+            by_name.setdefault(frozenset(having[place] & known) if having else frozenset(), []).append(place)
+        best += in_turns([spread(np.array(some), _BEST) for some in by_name.values()])
+        if len(best) >= _BEST:
+            break
+    return best[:_BEST]
+
+
+def in_turns(lists: Sequence[Sequence[int]]) -> list[int]:
+    """The first ones of some lists, then the second ones, and so on."""
+    return [one for some in zip_longest(*lists) for one in some if one is not None]
+
+
+@dataclass(frozen=True)
+class Named:
+    """An entity that a question names: the view of the column and its value, and the rows of it."""
+
+    view: ColumnView
+    value: str
+    rows: NDArray[np.int64]
+
+
+def named(found: Profile, question: Question) -> list[Named]:
+    """The entities that `question` names and that have several rows, in the order of the columns."""
+    wanted = {name for name, _ in question.names}
+    if free_text(found.table) or not question.own:
+        return []
+    entities: dict[str, Named] = {}
+    for view in found.views:
+        words = question.own if entity_rank(view) < len(ENTITIES) else wanted
+        repeats = 1 < view.distinct <= min(_VALUES, view.rows // 2)
+        if not words or not repeats or view.column.type != "VARCHAR" or view.same or view.column.name == "template":
+            continue
+        codes, values = found.columns.coded(view.column.name)
+        for code, value in enumerate(values.shown()):
+            name = value.lower()
+            if name in words and name not in entities and np.count_nonzero(codes == code) > 1:
+                entities[name] = Named(view, value, np.flatnonzero(codes == code))
+    made_of = frozenset[str]().union(*(pieces for name, pieces in question.names if name in entities))
+    return [entity for name, entity in entities.items() if name not in made_of][:_ENTITIES]
 
 
 def _places(found: Profile) -> dict[str, int]:
@@ -149,6 +207,7 @@ def _most_valued(valued: _Valued) -> list[int]:
         return []
     count: NDArray[np.int64] = np.add.reduce([has for _, _, has in valued], dtype=np.int64)
     rows = np.flatnonzero(count)
+    rows = rows[spread(len(rows), len(rows))] if len(rows) > _READ else rows
     return [int(row) for row in rows[np.argsort(-count[rows], kind="stable")[:_READ]]]
 
 
@@ -237,8 +296,9 @@ def _sharing(columns: Columns, names: Sequence[str], words: Sequence[str]) -> li
                 found |= np.append(hits(values, whole_word(word)), False)[codes[rows]]
             if np.count_nonzero(found) <= most:
                 having += found
-        rows = rows[having > 0]
-        rows = rows[np.argsort(-having[having > 0], kind="stable")[:_READ]]
+        some = np.flatnonzero(having)
+        some = some[spread(len(some), len(some))]
+        rows = rows[some[np.argsort(-having[some], kind="stable")[:_READ]]]
     return [int(row) for row in rows]
 
 

@@ -269,3 +269,22 @@ def _instant(text: str) -> str:
     head, _, fraction = text.partition(".")
     fraction = fraction.rstrip("0")
     return f"{head}.{fraction}" if fraction else head
+
+
+def spread(rows: int | NDArray[np.int64], most: int) -> list[int]:
+    """`most` rows evenly spread over a table of so many (or over some rows), those of a smaller `most` being the first
+    of a larger one (van der Corput)."""
+    count = rows if isinstance(rows, int) else len(rows)
+    # No row comes twice before all do, so a power of two that is above either number is enough.
+    places = (_reversed(min(count.bit_length(), most.bit_length())) * count).astype(np.int64)
+    found = list(dict.fromkeys(places.tolist()))[:most]
+    return found if isinstance(rows, int) else [int(row) for row in rows[found]]
+
+
+@lru_cache(maxsize=24)
+def _reversed(bits: int) -> NDArray[np.float64]:
+    """The numbers of so many bits, their bits reversed behind the point."""
+    places = np.zeros(1)
+    for bit in range(1, bits + 1):
+        places = np.concatenate([places, places + 0.5**bit])
+    return places

@@ -60,13 +60,15 @@ class Instant:
 @dataclass(frozen=True)
 class Question:
     """The words that can tell rows apart, the numbers, and the times. `names` are the words with digits (`web-7`), each
-    with what it is made of and nobody asked for by itself (`web`); `excluded` are words that aren't asked for."""
+    with what it is made of and nobody asked for by itself (`web`); `excluded` are words that aren't asked for, `own`
+    those that stand in the question itself."""
 
     words: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     times: tuple[Instant, ...] = ()
     names: tuple[tuple[str, frozenset[str]], ...] = ()
     excluded: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
     def and_words_of(self, text: str) -> Question:
         """The same with the words of another text, whose numbers and times nobody asked for."""
@@ -112,6 +114,7 @@ def read(text: str) -> Question:
         tuple(times)[:_TIMES],
         tuple(_names(head, words)),
         frozenset(name.lower() for name in excluded[:_NUMBERS] if rank.terms(name)) - words.keys(),
+        frozenset(words),
     )
 
 

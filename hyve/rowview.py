@@ -8,17 +8,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hyve import codecs, rank
-from hyve.asked import asked
+from hyve.asked import Named, asked, in_turns
 from hyve.catalog import Column
+from hyve.columns import spread
 from hyve.faults import one_of_each
 from hyve.naming import quote
 from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, names_entities
@@ -40,6 +37,9 @@ _PER_TEMPLATE, _ALL_ALIKE = 2, 10
 _TEMPLATE_CELL = 160
 _USUAL = 0.1
 """The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
+_ABOUT, _USUAL_BESIDE = 240, 1.5
+"""So many rows of what the question names are shown before all of its rows count as usual; beside each one so many
+usual ones."""
 _ALIKE, _PREFIX = 5, 8
 """What so many values begin with is said once if it has that many characters."""
 SPARE = 12
@@ -163,9 +163,15 @@ _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 
 
 def row_view(
-    found: Profile, ranked: Sequence[int], question: Question, rare: bool = True, short: bool = True
+    found: Profile,
+    ranked: Sequence[int],
+    question: Question,
+    rare: bool = True,
+    short: bool = True,
+    named: Sequence[Named] = (),
 ) -> RowView | None:
-    """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole."""
+    """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole. `named`
+    are the entities that the question names."""
     table, views = found.table, found.views
     if table.rows <= 1:
         return None  # the column views say it all
@@ -189,7 +195,8 @@ def row_view(
         for row in shares.keys() & reasons.keys():
             if {*picked}.isdisjoint(reasons[row]):
                 shares[row] = 0.0
-    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short)
+    about = in_turns([spread(one.rows, _ABOUT) for one in named])[:_ABOUT]
+    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about)
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
         row: frozenset(place for place in wide if picked[place] in told)
@@ -212,16 +219,24 @@ def row_view(
 class _Rows:
     """(rowid, rank, cells) of rows: first those of `shares` among `_FIRST_ROWS` evenly spread ones, then more of these.
 
-    `hidden`: the places from there on are ids, which usual rows leave out. `heads` are the columns as the rows' head
-    has them, `sample` the cells of the first rows by column.
+    `hidden`: the places from there on are ids, which usual rows leave out. `about` are rows of what the question names:
+    one comes with each usual one or two, also where many are alike. `heads` are the columns as the rows' head has them,
+    `sample` the cells of the first rows by column.
     """
 
     def __init__(
-        self, found: Profile, picked: Sequence[int], hidden: int, shares: Mapping[int, float], short: bool
+        self,
+        found: Profile,
+        picked: Sequence[int],
+        hidden: int,
+        shares: Mapping[int, float],
+        short: bool,
+        about: Sequence[int],
     ) -> None:
         self._found, self._hidden = found, hidden
         self._views = [found.views[i] for i in picked]
-        self._shares = dict(shares)
+        self._about = {row: _usual(place * _USUAL_BESIDE) for place, row in enumerate(about)}
+        self._shares = {**self._about, **shares}
         self._first = self._spread(0, _FIRST_ROWS)
         self.sample = self._raw = [self._cells(view, self._first) for view in self._views]
         self.heads = names = tuple(quote(view.column.name) for view in self._views)
@@ -241,10 +256,10 @@ class _Rows:
     def _spread(self, start: int, stop: int) -> dict[int, float]:
         """Rows with their shares, those that are evenly spread from the `start`th to the `stop`th, most first."""
         shares = {} if start else dict(self._shares)
-        for place, row in enumerate(_spread(self._found.table.rows, stop)[start:], start):
+        for place, row in enumerate(spread(self._found.table.rows, stop)[start:], start):
             if start and row in self._shares:
                 continue
-            shares.setdefault(row, _USUAL / (1 + place / 1000))
+            shares.setdefault(row, _usual(place))
         return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
 
     def __iter__(self) -> Iterator[tuple[int, float, tuple[Any, ...]]]:
@@ -296,9 +311,15 @@ class _Rows:
                 template = masked(row_text(cells, _TEMPLATE_CELL))
                 seen[template] = seen.get(template, 0) + 1
                 share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
+                share = max(share, self._about.get(row, 0.0))
             rows.append((row, share, cells))
         rows.sort(key=lambda row: -row[1])
         return rows
+
+
+def _usual(place: int) -> float:
+    """The rank of a usual row."""
+    return _USUAL / (1 + place / 1000)
 
 
 def _wide(
@@ -406,19 +427,3 @@ def _candidates(
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])
     return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0]))), reasons
-
-
-def _spread(rows: int, most: int) -> list[int]:
-    """Rows evenly spread over a table, those of a smaller `most` being the first of a larger one (van der Corput)."""
-    # No row comes twice before all do, so a power of two that is above either number is enough.
-    places = _reversed(min(rows.bit_length(), most.bit_length())) * rows
-    return list(dict.fromkeys(places.astype(np.int64).tolist()))[:most]
-
-
-@lru_cache(maxsize=24)
-def _reversed(bits: int) -> NDArray[np.float64]:
-    """The numbers of so many bits, their bits reversed behind the point."""
-    places = np.zeros(1)
-    for bit in range(1, bits + 1):
-        places = np.concatenate([places, places + 0.5**bit])
-    return places

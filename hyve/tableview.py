@@ -7,6 +7,7 @@ and last ones. A row view holds rows in table order, cells parted by `|`; its fi
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hyve import rank
+from hyve.asked import Named, named
 from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
@@ -57,6 +59,10 @@ _PROFILED = 480
 _VALUES, _VALUE, _LISTING = 5, 30, 12
 """So many values of a column are told, of so many columns one more for so many tokens that are spent; of who rows are
 about all are."""
+_FIRST = 1_000
+"""What is said of an entity that the question names stands so many places before the changes."""
+_QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
+"""Values that are written into an example query: nothing in them has to be escaped."""
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -74,7 +80,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table's views; `note` is said in its header."""
+    """A table's views; `note` is said in its header, `asked` of the entities that the question names."""
 
     index: int
     profile: Profile
@@ -86,6 +92,7 @@ class TableView:
     mistyped: dict[str, tuple[int, str]]
     in_toon: bool
     note: str
+    asked: tuple[str, ...]
 
     def items(self) -> Iterator[Item]:
         """What there is to say, each line with the share of the table's weight that is its priority."""
@@ -113,6 +120,8 @@ class TableView:
         for place, (text, averages) in enumerate(self.means):
             said = [Part(average) for average in averages]
             yield Listing(Line(i, MEANS, place, text), 1.2 / (1 + 0.8 * place), said, _more_of(len(said)))
+        for place, text in enumerate(self.asked):
+            yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
             yield Plain(Line(i, QUERY, 0, self.example), 1.1)
         if self.rows is not None:
@@ -228,13 +237,15 @@ def table_view(
     ranked = tuple(sorted(places, key=lambda i: (_column_rank(views[i], table, words), i)) if switches.rank else places)
     parent, name = _series_name(tables, table)
     averages = tuple(_means(found, ranked, words, parent, name, only))
-    example = _example(found, ranked, only) if switches.queries else ""
+    asked = named(found, question) if switches.rank else []
+    example = _example(found, ranked, only, asked) if switches.queries else ""
     series = (
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
-    rows = row_view(found, ranked, question, switches.rank, not switches.toon)
+    rows = row_view(found, ranked, question, switches.rank, not switches.toon, asked)
+    said = tuple(_of_entity(found, ranked, one, only) for one in asked)
     other = mistyped(columns, views, lambda text: listing(text, 40))
-    return TableView(index, found, ranked, averages, example, rows, series, other, switches.toon, note)
+    return TableView(index, found, ranked, averages, example, rows, series, other, switches.toon, note, said)
 
 
 def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
@@ -281,6 +292,30 @@ def _means(
             yield f"- mean {quote(measure.column.name)}{of} by {by}: ", said
 
 
+def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds | None) -> str:
+    """`- host = web-7: 38 rows, mean latency 81.2 (of all 20.3)`: what there is of an entity that is asked for."""
+    text = f"- {quote(asked.view.column.name)} = {listing(asked.value, 40)}: {_rows(len(asked.rows))}"
+    for view in _measured(found, ranked, only)[:1]:
+        numbers, there = found.columns.floats(view.column.name)
+        used = there & np.isfinite(numbers)
+        if only is not None:
+            used &= only.rows
+        some = numbers[asked.rows][used[asked.rows]]
+        if len(some):
+            # Sums of the largest doubles are beyond doubles, means are not.
+            mean, all_of_them = ((each / len(each)).sum() for each in (some, numbers[used]))
+            text += f", mean {quote(view.column.name)} {mean:.6g} (of all {all_of_them:.6g})"
+    return text
+
+
+def _measured(found: Profile, ranked: Sequence[int], only: Kinds | None) -> list[ColumnView]:
+    """The columns of which a mean says something, the likeliest first."""
+    views = [found.views[i] for i in ranked]
+    if only is not None:
+        return [view for view in views if view.column.name == only.measure] if only.rows.any() else []
+    return [view for view in views if is_measure(view)]
+
+
 def _series_name(tables: Sequence[Columns], table: Table) -> tuple[Columns | None, str]:
     """The parent table and its column that names the series, or no table and their number."""
     parent = next((one for one in tables if one.table.name == table.parent), None)
@@ -301,20 +336,41 @@ def _series(columns: Columns, parent: Columns, name: str) -> dict[str, str]:
     return {str(number): text for number, text in zip(numbers.shown(), names, strict=True)}
 
 
-def _example(found: Profile, ranked: Sequence[int], only: Kinds | None) -> str:
-    """A query over all rows, made from this very schema (H24); none where the table has nothing to group by."""
+def _example(found: Profile, ranked: Sequence[int], only: Kinds | None, asked: Sequence[Named]) -> str:
+    """A query over all rows, made from this very schema (H24): of the entities that the question names, else of each
+    group; none where the table has nothing to group by."""
     views = [found.views[i] for i in ranked]
-    group = next((view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows), None)
+    groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
+    # Of who or what there are many a list tells the least.
+    groups += sorted(filter(_many, views), key=entity_rank)
+    group = asked[0].view if asked else next(iter(groups), None)
     if group is None:
         return ""
     number = next(filter(is_measure, views), None)
-    label, where = quote(group.column.name), ""
+    label, where = quote(group.column.name), []
     if only is not None and not only.all:
         number = next((view for view in views if view.column.name == only.measure), None) if only.rows.any() else None
-        where = f" WHERE {quote(only.column)} = '{only.name}'" if number is not None else ""
+        where = [f"{quote(only.column)} = '{only.name}'"] if number is not None else []
+    names = list(dict.fromkeys(one.value for one in asked if one.view is group and _QUOTED.fullmatch(one.value)))
+    table, times = quote(found.table.name), [quote(view.column.name) for view in views if view.time]
+    if len(names) == 1:
+        what = ", ".join(["rowid", *times[:1], *([quote(number.column.name)] if number is not None else ["*"])])
+        where.insert(0, f"{label} = '{names[0]}'")
+        orders = [f"{quote(number.column.name)} DESC"] if number is not None else times[:1]
+        order = f" ORDER BY {orders[0]}" if orders else ""
+        return f"SELECT {what} FROM {table} WHERE {' AND '.join(where)}{order} LIMIT 10"
+    if names:
+        where.insert(0, f"{label} IN ({', '.join(map(repr, names))})")
     measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
-    table = quote(found.table.name)
-    return f"SELECT {label}, count(*) AS n{measure} FROM {table}{where} GROUP BY {label} ORDER BY n DESC LIMIT 10"
+    by = "n" if number is None or is_dimension(group) else "mean"
+    filtered = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT {label}, count(*) AS n{measure} FROM {table}{filtered} GROUP BY {label} ORDER BY {by} DESC LIMIT 10"
+
+
+def _many(view: ColumnView) -> bool:
+    """Whether a column of more values than are listed tells who or what the rows are about."""
+    texts = view.column.type == "VARCHAR" and not view.identifier and not view.same
+    return texts and SMALL < view.distinct <= view.rows // 3 and entity_rank(view) < len(ENTITIES)
 
 
 def _one_value(view: ColumnView) -> bool:

@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -221,3 +222,104 @@ def test_what_a_question_excludes(asked: str, excluded: set[str], words: set[str
     assert found.excluded == excluded
     assert words <= set(found.words)
     assert not excluded & set(found.words)
+
+
+def requests(rows: int, hosts: int) -> list[dict[str, object]]:
+    """A request each ten seconds, of one host after the other."""
+    draw = random.Random(5)
+    start = datetime(2026, 3, 1, 10)
+    return [
+        {
+            "ts": f"{(start + timedelta(seconds=10 * i)).isoformat()}Z",
+            "host": f"web-{i % hosts}",
+            "latency": round(draw.gauss(50, 5), 2) + 40 * (i % hosts == 7 and i > rows * 0.9),
+            "cpu": round(draw.uniform(10, 60), 1),
+            "msg": f"request done in {draw.randrange(1, 99)} ms",
+        }
+        for i in range(rows)
+    ]
+
+
+def data(records: list[dict[str, object]], asked: str, budget: int) -> str:
+    text = hyve.view(json.dumps(records), question=asked, budget=budget).text
+    return text.split("\n# Data ")[1].split("\n# End ")[0]
+
+
+def of_host(text: str, host: str) -> list[int]:
+    return [int(row) for row in re.findall(rf"^(\d+)\|[^|]*\|{host}\|", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("budget", [600, 700, 1_000, 4_000])
+def test_the_entity_that_a_question_names_is_told_with_its_rows_and_mean(budget: int) -> None:
+    """H17: exact, of all rows; `web-7` is neither `web-70` nor `web-17`."""
+    records = requests(3_000, 80)
+    of_all = [float(str(row["latency"])) for row in records]
+    its = [float(str(row["latency"])) for row in records if row["host"] == "web-7"]
+    told = f"- host = web-7: 38 rows, mean latency {sum(its) / 38:.6g} (of all {sum(of_all) / 3_000:.6g})"
+    lines = data(records, "why is WEB-7 slow?", budget).split("\n")
+    assert [line for line in lines if line.startswith("- host = ")] == [told]
+    assert not [line for line in data(records, "why is it slow?", budget).split("\n") if line.startswith("- host = ")]
+
+
+@pytest.mark.parametrize(("size", "hosts", "budget", "least"), [(3_000, 80, 2_000, 12), (20_000, 200, 2_000, 12)])
+def test_its_rows_are_spread_over_its_time_and_more_with_more_budget(
+    size: int, hosts: int, budget: int, least: int
+) -> None:
+    """H17, H20: a late change of it is seen."""
+    records = requests(size, hosts)
+    few, many = (of_host(data(records, "why is web-7 slow?", tokens), "web-7") for tokens in (budget, 4 * budget))
+    assert len(few) >= least
+    edges = [0, *few, size]
+    assert max(after - before for before, after in pairwise(edges)) <= size // 5
+    assert few[-1] >= 0.9 * size
+    assert {*few} < {*many}
+    assert len(many) >= min(2 * len(few), size // hosts)
+
+
+@pytest.mark.parametrize("budget", [2_000, 4_000])
+def test_entities_that_are_compared_share_the_rows(budget: int) -> None:
+    """H17: the one of which some rows stand out has those, too."""
+    text = data(requests(3_000, 80), "compare web-7 and web-70", budget)
+    some, others = of_host(text, "web-7"), of_host(text, "web-70")
+    assert min(len(some), len(others)) >= 6
+    assert 2 * min(len(some), len(others)) >= max(len(some), len(others))
+    assert [line.split(":")[0] for line in text.split("\n") if line.startswith("- host = ")] == [
+        "- host = web-7",
+        "- host = web-70",
+    ]
+
+
+def test_rows_that_are_asked_for_alike_are_spread_over_the_table() -> None:
+    """H17: 900 lines have the word; the first ones tell the least of how it went on."""
+    draw = random.Random(3)
+    records = [
+        {"n": i * 7919, "text": f"{'timeout' if i % 5 == 0 else 'done'} of {draw.randrange(10**6)}"}
+        for i in range(9_000)
+    ]
+    found = rows(json.dumps(records), "why the timeout?", 1_500)
+    asked = [row for row, line in found.items() if "timeout" in line]
+    assert max(asked) > 6_000
+
+
+@pytest.mark.parametrize("hosts", [10, 80, 150])
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("what is wrong?", r"SELECT host, count\(\*\) AS n, avg\(latency\) AS mean FROM records GROUP BY host"),
+        ("why is web-7 slow?", r"WHERE host = 'web-7' ORDER BY latency DESC"),
+        ("compare web-7 and web-9", r"WHERE host IN \('web-7', 'web-9'\) GROUP BY host"),
+    ],
+)
+@pytest.mark.parametrize("budget", [1_000, 4_000])
+def test_where_something_is_cut_a_query_is_shown_that_runs(hosts: int, asked: str, says: str, budget: int) -> None:
+    """H24: also where there are too many hosts to list; of the entities that the question names."""
+    records = requests(3_000, hosts)
+    shown = data(records, asked, budget).split("Queries such as these see all rows:\n")
+    assert len(shown) == 2
+    assert re.search(says, shown[1])
+    with hyve.Datastore.from_text(json.dumps(records)) as store:
+        result = store.query(shown[1].strip())
+    assert result.rows
+    if "ORDER BY latency DESC" in shown[1]:
+        best = sorted((float(str(row["latency"])) for row in records if row["host"] == "web-7"), reverse=True)[:10]
+        assert [row[-1] for row in result.rows] == best

@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hyve
-from hyve import asked, rowview, sql
+from hyve import asked, sql
 from hyve.arrays import may_hold
-from hyve.columns import Columns, Values
+from hyve.columns import Columns, Values, spread
 from hyve.ducktypes import list_texts, type_name
 from hyve.masked import MaskedStore
 from hyve.naming import quote
@@ -314,11 +314,11 @@ def test_few_texts_are_told_by_their_first_characters(texts: list[str | None]) -
 @given(st.integers(1, 3000), st.integers(0, 700))
 def test_rows_are_spread_as_the_bits_of_their_numbers_are_reversed(rows: int, most: int) -> None:
     """H15: each row once, in an order that a larger number of rows only continues."""
-    spread = rowview._spread(rows, most)
-    assert len(set(spread)) == len(spread) == min(rows, most)
-    assert all(0 <= row < rows for row in spread)
-    assert rowview._spread(rows, most + 100)[:most] == spread
-    quarter = np.bincount(np.array(spread[:64], np.int64) * 4 // max(rows, 1), minlength=4)
+    some = spread(rows, most)
+    assert len(set(some)) == len(some) == min(rows, most)
+    assert all(0 <= row < rows for row in some)
+    assert spread(rows, most + 100)[:most] == some
+    quarter = np.bincount(np.array(some[:64], np.int64) * 4 // max(rows, 1), minlength=4)
     assert quarter.max() - quarter.min() <= 2 or rows < 64 or most < 64
 
 
