@@ -141,7 +141,8 @@ def _one_line(char: str) -> str:
 
 
 def listing(value: Any, limit: int = 60) -> str:
-    """A value in a line of several: JSON where a comma, a quote or a blank at an end could be taken for the line's."""
+    """A value in a line of several: JSON where a comma, a quote, a count or a blank at an end could be taken for the
+    line's."""
     if type(value) is not str:
         return show(value, limit)
     if len(value) <= limit and _SIMPLE.fullmatch(value):
@@ -156,7 +157,7 @@ def listing(value: Any, limit: int = 60) -> str:
 
 _LIKE_A_MARK = re.compile(r"\A…\Z|…(?=\(\+\d+ chars\)\Z)")
 _SIMPLE = re.compile(r"[\w.:/-]+", re.ASCII)
-_PARTING = re.compile(r'[,"]|^\s|\s$')
+_PARTING = re.compile(r'[,"]|×\d|^\s|\s$')
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|]")
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|\ud800-\udfff]")
 _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))

@@ -1,7 +1,8 @@
 """What may be said of a table, line by line: its header, columns, means, rows and a query (H14, H15, H18, H24).
 
-A column view is one line: type, distinct count, nulls, range, and its values with their counts or, in order, its first
-and last ones. A row view holds rows in table order, cells parted by `|`; its first column is DuckDB's `rowid`.
+A column view is one line: type, distinct count, nulls, range, and its values with their counts (`200 ×2,999`) or, in
+order, its first and last ones. Means are `web-7=81.2`. A row view holds rows in table order, cells parted by `|`; its
+first column is DuckDB's `rowid`.
 """
 
 from __future__ import annotations
@@ -288,7 +289,7 @@ def _means(
             averages = means(found.columns, label, measure.column.name, parent, None if only is None else only.rows)
             if not averages:
                 continue
-            said = tuple(f"{listing(name, 40)} {mean:.6g}" for name, mean in averages)
+            said = tuple(f"{listing(name, 40)}={mean:.6g}" for name, mean in averages)
             yield f"- mean {quote(measure.column.name)}{of} by {by}: ", said
 
 
@@ -446,7 +447,7 @@ def _column(
         each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
         names = series if name == SERIES else {}
         shown = [(f"{value} = {names[value]}" if value in names else value, n) for value, n in view.values]
-        parts = [Part(listing(text) if each else f"{listing(text)} {count:,}") for text, count in shown]
+        parts = [Part(listing(text) if each else f"{listing(text)} ×{count:,}") for text, count in shown]
         text = f"{head}: {view.distinct} values{each}{mean}{nulls}: "
         return Listing(line(text), share, parts, _more_of(view.distinct), few, each_more)
     edges: list[str] = []

@@ -97,11 +97,11 @@ def test_what_a_comparison_finds() -> None:
 
     small = view(
         "# times are UTC; … for a cell: left out\n## records: 9 rows\n"
-        "- a VARCHAR: 3 values: x 5, y 2, ... (1 more)\n- constant: b = 1\n"
+        "- a VARCHAR: 3 values: x ×5, y ×2, ... (1 more)\n- constant: b = 1\n"
         "rowid|a|c\n1|x|abc…(+9 chars)\n2|y|…\n... (7 more rows)\nOther tables (rows): t 4"
     )
     large = view(
-        "# times are UTC\n## records: 9 rows\n- a VARCHAR: 3 values: x 5, y 2, z 2\n- constant: b = 1, d = 2\n"
+        "# times are UTC\n## records: 9 rows\n- a VARCHAR: 3 values: x ×5, y ×2, z ×2\n- constant: b = 1, d = 2\n"
         "rowid|a|c\n1|x|abcdef…(+6 chars)\n2|y|q\n3|z|w\n... (6 more rows)\n## t: 4 rows"
     )
     assert not gains.lost(small, large)

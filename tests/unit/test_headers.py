@@ -51,7 +51,7 @@ def test_what_failed_is_in_the_header_and_a_row_of_each_kind_is_shown(question: 
     """H15, H18: an empty cell in the first rows reads as if nothing had failed."""
     text = hyve.view(json.dumps(calls()), question=question, budget=budget).text
     header = next(line for line in lines_of(text) if line.startswith("- error_code "))
-    assert header.startswith("- error_code VARCHAR: 6 values, 385 empty: ErrDenied 3")
+    assert header.startswith("- error_code VARCHAR: 6 values, 385 empty: ErrDenied ×3")
     assert all(code in header for code in CODES)
     if budget >= 2_000:
         rows = "\n".join(shown_rows(text).values())
@@ -90,9 +90,9 @@ def test_outcomes_of_spans_are_in_the_header(budget: int) -> None:
     """H15, H18: the two spans of 1,037 that failed, by status and code; what only sounds alike is not said first."""
     text = of_corpus("traces/zipkin-smartthings.json", budget)
     lines = lines_of(text)
-    assert "- status VARCHAR: 2 values: unset 1,035, error 2" in lines
+    assert "- status VARCHAR: 2 values: unset ×1,035, error ×2" in lines
     assert "- attributes_error VARCHAR = 404, 1,035 empty" in lines
-    assert "- attributes_http_status_code VARCHAR: 2 values, 1,032 empty: 302 3, 404 2" in lines
+    assert "- attributes_http_status_code VARCHAR: 2 values, 1,032 empty: 302 ×3, 404 ×2" in lines
     if budget == 2_000:  # "ONE", "QUORUM" and "UP"
         assert not {"attributes_cassandra_consistency_level", "attributes_cassandra_state"} & set(header_names(text))
     assert any("|error|404|" in row for row in shown_rows(text).values())
@@ -103,9 +103,9 @@ def test_outcomes_of_connections_are_in_the_header_and_no_means_of_times(budget:
     """H14, H15, H18: Zeek's logs of connections, DNS, Kerberos and others in one file."""
     lines = lines_of(of_corpus("logs/zeek-combined.ndjson", budget))
     for line in (
-        "- conn_state VARCHAR: 7 values, 4,492 empty: SF 992, RSTR 121, RSTO 45, S1 8, S0 4, OTH 1, RSTOS0 1",
-        "- rcode BIGINT: 2 values, 5,481 empty: 0 145, 3 38",
-        "- success BOOLEAN: 2 values, 5,594 empty: true 44, false 26",
+        "- conn_state VARCHAR: 7 values, 4,492 empty: SF ×992, RSTR ×121, RSTO ×45, S1 ×8, S0 ×4, OTH ×1, RSTOS0 ×1",
+        "- rcode BIGINT: 2 values, 5,481 empty: 0 ×145, 3 ×38",
+        "- success BOOLEAN: 2 values, 5,594 empty: true ×44, false ×26",
     ):
         assert line in lines
     assert any(line.startswith("- error_msg VARCHAR: 3 values") for line in lines)
@@ -131,7 +131,7 @@ def test_codes_of_responses_are_counted_though_no_one_of_them_is_usual(budget: i
     text = hyve.view(json.dumps(records), question="what failed?", budget=budget).text
     header = next(line for line in lines_of(text) if line.startswith("- status "))
     assert header.startswith("- status BIGINT: 14 values: 200 ")
-    assert all(f"{code} {sum(one['status'] == code for one in records)}" in header for code in rare)
+    assert all(f"{code} ×{sum(one['status'] == code for one in records)}" in header for code in rare)
     assert "consistency_level" not in header_names(text)[:1]
     assert "mean" not in next((line for line in lines_of(text) if line.startswith("- peer_port ")), "")
     shown = [records[row]["status"] for row in shown_rows(text)]
@@ -299,3 +299,21 @@ def test_a_decimal_has_no_zeros_that_its_type_adds(ablation: tuple[str, ...]) ->
     assert len(shown) > 10
     assert all(cells[2] == DECIMALS[numbers[int(cells[0]) % 4]] for cells in shown)
     assert rowtext.rows_text(result, 500).split("\n")[2:6] == list(DECIMALS.values())
+
+
+def test_a_value_and_its_count_are_told_apart() -> None:
+    """H14: `5 ×3` is the value 5 in three rows; a value that looks like that is in quotes, as is one with a comma."""
+    odd = {"5": 3, "5 3": 4, "5 ×3": 5, "7, 2": 6, "2 (20m ago)": 380}
+    values = [value for value, count in odd.items() for _ in range(count)]
+    records = [{"v": value, "n": i * 7919, "pad": f"p{i * 31 % 97}" * 9} for i, value in enumerate(values)]
+    header = next(line for line in lines_of(view_of(records)) if line.startswith("- v "))
+    assert header == '- v VARCHAR: 5 values: 2 (20m ago) ×380, "7, 2" ×6, "5 ×3" ×5, 5 3 ×4, 5 ×3'
+
+
+def test_a_mean_is_told_apart_from_what_it_is_of() -> None:
+    records = [{"shard": f"{i % 2} 0", "ms": i % 2 * 500 + i % 20 / 2, "n": i * 7919} for i in range(400)]
+    assert any(line == "- mean ms by shard: 0 0=4.5, 1 0=505" for line in lines_of(view_of(records)))
+
+
+def view_of(records: list[dict[str, Any]]) -> str:
+    return hyve.view(json.dumps(records), question="", budget=1_000).text

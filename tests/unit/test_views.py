@@ -45,7 +45,7 @@ def test_what_is_cut_says_how_much_and_counts_all_rows() -> None:
     assert "## records: 5,000 rows" in text
     counts = {name: sum(row["service"] == name for row in value) for name in ("cart", "auth", "mail", "ledger")}
     for name, count in counts.items():
-        assert f"{name} {count:,}" in text
+        assert f"{name} ×{count:,}" in text
     mean = sum(float(str(row["ms"])) for row in value) / 5000
     assert f"mean {mean:.6g}" in text
     assert "- region VARCHAR = eu" in text
@@ -234,7 +234,7 @@ def test_figures_are_of_finite_values_and_floats_are_exact() -> None:
     prompt = hyve.view(text, question="?", budget=900).text
     line = next(line for line in prompt.split("\n") if line.startswith("- v DOUBLE"))
     assert "2 NaN or infinite" in line
-    assert "0.30000000000000004 100, 0.3 100" in line or "0.3 100, 0.30000000000000004 100" in line
+    assert "0.30000000000000004 ×100, 0.3 ×100" in line or "0.3 ×100, 0.30000000000000004 ×100" in line
     mean = sum([0.1 + 0.2, 0.3, 5.5] * 100) / 300
     assert f"mean {mean:.6g}" in line
 
@@ -406,7 +406,7 @@ def test_means_of_metrics_are_of_gauges() -> None:
         lines, rows = shown(prompt, "metric_points")
         mean = next(line for line in lines if line.startswith("- mean") and "by name" in line)
         ((expected,),) = fetched(store, "SELECT avg(value) FROM metric_points WHERE kind = 'gauge'")
-        assert mean == f"- mean value of gauges by name: db.pool.used {expected:.6g}"
+        assert mean == f"- mean value of gauges by name: db.pool.used={expected:.6g}"
         assert all(line.startswith("- mean value of gauges by ") for line in lines if line.startswith("- mean"))
         assert not any("mean" in line for line in lines if re.match("- (value|count|sum) ", line))
         assert len([row for row in rows if row["name"] == "lat"]) <= 4
@@ -422,7 +422,7 @@ def test_values_with_commas_or_quotes_are_quoted_among_others() -> None:
     ]
     lines, _ = shown(hyve.view(json.dumps(value), question="?", budget=1200), "records")
     (note,) = [line for line in lines if line.startswith("- note ")]
-    assert note == r'- note VARCHAR: 3 values: "a, \"q\" b" 1,600, " led" 1,200, plain 1,200'
+    assert note == r'- note VARCHAR: 3 values: "a, \"q\" b" ×1,600, " led" ×1,200, plain ×1,200'
     assert '- constant: fixed = "x, y", also = z' in lines
 
 
