@@ -23,11 +23,9 @@ SPARE_ROOM = 8
 class Plain:
     """A line that is said at once, or first without its `ends`, each of which says more than the one before."""
 
-    least = 0.0
-
-    def __init__(self, line: Line, share: float, ends: Sequence[str] = ()) -> None:
+    def __init__(self, line: Line, share: float, ends: Sequence[str] = (), least: float = 0.0) -> None:
         self.table, self.section, self.order = line.slot
-        self.share, self.done = share, False
+        self.share, self.least, self.done = share, least, False
         self._lines = [line, *(replace(line, text=line.text + end) for end in ends)]
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:

@@ -23,7 +23,7 @@ from hyve.tokens import count_tokens
 
 ROOMY = 1_200
 """Until so many tokens are spent one table gets most of them, and cells are shorter."""
-_LEAST_ROOM, _ROOM = 32, 50
+_LEAST_ROOM, _ROOM = 20, 50
 """A step takes so many tokens, or one for so many that are spent."""
 _MARKERS = 16
 """Tokens that the marks of cut rows and columns may take."""

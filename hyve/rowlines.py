@@ -207,13 +207,14 @@ class Row:
         self._cells.append(cell)
         self._limits.append(0)
 
-    def widen(self, place: int, ladder: Ladder) -> int:
-        """One more of its cells is shown, left out where that is long: it grows then. Says how many tokens that takes,
-        about."""
+    def widen(self, place: int, ladder: Ladder, room: int) -> int:
+        """One more of its cells is shown, left out where that is long or takes more than there is room for: it grows
+        then. Says how many tokens that takes, about."""
         cell = self._cells[place]
-        short = type(cell) is not str or len(cell) <= _PIECE
+        size = 0 if cell is None else len(str(cell))
+        short = size <= _BRIEF or (size <= _PIECE and 2 + size // 2 <= room)
         self._limits[place] = self._due(place, SHORT if ladder.spent < ROOMY else LONG) if short else 0
-        return 2 if cell is None or not short else 2 + len(str(cell)) // 2
+        return 2 + size // 2 if short else 2
 
     def line(self, limit: int) -> Line:
         """It with cells of at least so many characters."""
@@ -272,7 +273,7 @@ class Wider:
         while True:
             place = rows.wider()
             for row in rows.shown:
-                room -= row.widen(place, ladder)
+                room -= row.widen(place, ladder, room)
             if room < SPARE_ROOM or rows.widest or rows.least > max(self.least, ladder.spent):
                 break
         for row in rows.shown:

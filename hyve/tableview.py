@@ -64,6 +64,8 @@ _FIRST = 1_000
 """What is said of an entity that the question names stands so many places before the changes."""
 _QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
 """Values that are written into an example query: nothing in them has to be escaped."""
+_EXAMPLE = 400
+"""Tokens that are spent before an example query is shown: what there is comes first."""
 _SERIES = 12
 """Of so many series, the marker of cut rows says how many of each are cut."""
 
@@ -124,7 +126,7 @@ class TableView:
         for place, text in enumerate(self.asked):
             yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
-            yield Plain(Line(i, QUERY, 0, self.example), 1.1)
+            yield Plain(Line(i, QUERY, 0, self.example), 1.1, least=_EXAMPLE)
         if self.rows is not None:
             for place, text in enumerate(self.rows.changes):
                 yield Plain(Line(i, MEANS, place - len(self.rows.changes), text), 1.28 / (1 + 0.1 * place))
