@@ -101,9 +101,9 @@ def _best(rows: Sequence[int], scores: Sequence[float], having: Sequence[set[str
     """The places of the best of some rows. `having` are the words of each where the table has names that the question
     spells: it asks for all that is said of these, however long it is, and for one as much as for another."""
     alike: dict[Any, list[int]] = {}
-    for place in range(len(rows)):
-        key = (having[place] - known, bool(having[place] & known)) if having else scores[place]
-        alike.setdefault((frozenset(key[0]), key[1]) if having else key, []).append(place)
+    for place, score in enumerate(scores):
+        words = having[place] if having else set()
+        alike.setdefault((frozenset(words - known), bool(words & known)) if having else score, []).append(place)
     groups = sorted(alike.values(), key=lambda places: -max(scores[place] for place in places))
     best: list[int] = []
     for places in groups:

@@ -318,7 +318,7 @@ class _Rows:
         return rows
 
 
-def _usual(place: int) -> float:
+def _usual(place: float) -> float:
     """The rank of a usual row."""
     return _USUAL / (1 + place / 1000)
 
