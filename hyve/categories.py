@@ -9,8 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +20,7 @@ from hyve.columns import Codes
 from hyve.levels import HELD, ranks_of
 from hyve.naming import quote
 from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, is_dimension, kinds
+from hyve.states import spelled
 
 _CATEGORIES, _COLUMNS = 8, 8
 """A column of more categories isn't looked at, nor are more columns."""
@@ -29,8 +28,6 @@ _ROWS, _EVEN = 4096, 1.02
 _APART, _SURE = 0.15, 8.0
 """Mean ranks (from -0.5 to 0.5) of a category and the rest are so far apart, and by so many deviations of chance."""
 _INSTANCES = frozenset({"instance", "pod", "host", "node", "container"})
-_NAME = 40
-_SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
 
 
 class Categories:
@@ -67,7 +64,7 @@ class Categories:
         codes = np.where(used, codes, -1)
         of = [(name, numbers[codes == i]) for i, name in enumerate(map(str, values.shown()))]
         of.sort(key=lambda one: -len(one[1]))
-        said = ", ".join(f"{_spelled(name)} {number_text(float(np.median(some)))}" for name, some in of if len(some))
+        said = ", ".join(f"{spelled(name)} {number_text(float(np.median(some)))}" for name, some in of if len(some))
         text = f"- {quote(self.found.views[column].column.name)}: median by {quote(by.column.name)}: {said}"
         return Change(column, 3 + 6 * apart, (int(np.argmax(codes == odd)),), text, "", "")
 
@@ -95,8 +92,3 @@ def _parts(view: ColumnView) -> bool:
 
 def _instances(view: ColumnView) -> bool:
     return not rank.name_words(view.column.name).isdisjoint(_INSTANCES)
-
-
-def _spelled(name: str) -> str:
-    """A category as part of a line."""
-    return name if _SIMPLE.fullmatch(name) else json.dumps(name[:_NAME])

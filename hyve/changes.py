@@ -4,6 +4,7 @@ Rules:
 - A change of level is told where the medians of blocks before and behind it differ by far more than those of blocks two
   apart usually do, which is little in noise, even in a trend, and as much everywhere in a random walk; where low and
   high values move with the middle; and where what is before and behind it is level. Counters have no level.
+- What rises or falls all the time is told where few series of many do, or the whole does that is no counter.
 - A gap is far longer than nearly all distances between times, or one of very few in times at a fixed distance.
 - What comes again and again (jobs, seasons) is no change: of a series with many steps or gaps nothing is told.
 - Work is bounded: of each series at most some thousand values are looked at, evenly spread over it, before a change is
@@ -13,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,19 +25,29 @@ from hyve import rank
 from hyve.columns import Columns
 from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
-from hyve.profile import SERIES, SMALL, ColumnView, Profile, entity_rank, is_dimension, names_codes
+from hyve.profile import (
+    SERIES,
+    SMALL,
+    ColumnView,
+    Profile,
+    entity_rank,
+    is_dimension,
+    names_codes,
+)
 
-_FEWEST = 64
+FEWEST = 64
 """Values of a series that has a level."""
 _PARTED, _GROUPS = 3, 4
 """So many columns part a table into series, and so many series at most are told of."""
 _ALIKE = 0.25
 """Series change alike that move by this share of the whole's change."""
-_MOST_OF = 0.75
+MOST_OF = 0.75
 """A change of this share of the series is one of the table."""
 _FEW_GAPS, _TIMES = 3, 5
 _FEW_ROWS = 16
 """So many rows of a series tell whether it goes on."""
+_RAMP, _ENDS = 5.5, 5
+"""The score of what rises all the time, and of how many rows at either end the medians are told."""
 _COUNTED = frozenset({"total", "restarts"})
 
 
@@ -54,7 +65,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Parted:
+class Parted:
     """The rows of a table in the order of their time, those of one series after those of another.
 
     `by` is the column that parts them, or None; `starts` and `sizes` are the runs of the series in `rows`.
@@ -111,7 +122,7 @@ class Changes:
         for i, view in enumerate(self.found.views):
             if i == self.time or (view.step is not None and view.step.gaps and not view.time):
                 told += self.gaps(i)
-            elif self.time is not None and len(self.rows) >= _FEWEST and _may_be_held(view):
+            elif self.time is not None and len(self.rows) >= FEWEST and _may_be_held(view):
                 told += self.held(i)
         return told
 
@@ -140,9 +151,9 @@ class Changes:
         return at
 
     @cached_property
-    def whole(self) -> _Parted:
+    def whole(self) -> Parted:
         size = len(self.rows)
-        return _Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]))
+        return Parted(None, self.rows, np.zeros(1, np.int64), np.array([size]))
 
     @cached_property
     def _dimensions(self) -> list[ColumnView]:
@@ -154,7 +165,7 @@ class Changes:
         What changes with them changes in the table: series by such a column don't last.
         """
         size = self.found.table.rows
-        if self.time is None or view.distinct > SMALL or size < _FEWEST:
+        if self.time is None or view.distinct > SMALL or size < FEWEST:
             return False
         codes = self.found.columns.coded(view.column.name)[0]
         if view.nulls or codes[self.rows[0]] == codes[self.rows[-1]]:
@@ -167,18 +178,18 @@ class Changes:
         return 2 <= len(edges) <= MOST + 1 and int(np.diff(edges, prepend=0).min()) >= HELD
 
     @cached_property
-    def parted(self) -> list[_Parted]:
+    def parted(self) -> list[Parted]:
         """The rows by each of the columns that tell who or what they are about."""
         found = []
         views = [view for view in self._dimensions if view.distinct <= SMALL]
         for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
-            if view.distinct * _FEWEST > view.rows:
+            if view.distinct * FEWEST > view.rows:
                 continue
             codes, _ = self.found.columns.coded(view.column.name)
             short = codes[self.rows].astype(np.int16)  # these are sorted by their bits
             order = np.argsort(short, kind="stable")[view.nulls :]
             starts, sizes = rank.runs(short[order])
-            found.append(_Parted(view, self.rows[order], starts, sizes))
+            found.append(Parted(view, self.rows[order], starts, sizes))
         return found
 
     @cached_property
@@ -207,7 +218,7 @@ class Changes:
         ended, begun = ~np.isin(before[-_FEW_ROWS:], behind), ~np.isin(behind[:_FEW_ROWS], before)
         return bool(min(ended.mean(), begun.mean()) > 0.5)
 
-    def _only_rises(self, column: int, numbers: Floats, used: NDArray[np.bool_]) -> bool:
+    def only_rises(self, column: int, numbers: Floats, used: NDArray[np.bool_]) -> bool:
         """Whether numbers rise again and again in a series, and hardly ever fall in any: counters of however few steps.
         One that rises only once is one by its name."""
         rows = self.rows[used[self.rows]]
@@ -225,16 +236,22 @@ class Changes:
 
         `away` is how far each of the `used` numbers is from the median of its series (`rank.away`).
         """
-        if len(self.rows) < _FEWEST:
+        if len(self.rows) < FEWEST:
             return []
         if self.handed:
             away = rank.away(numbers, used, self.series)
         clipped = np.clip(away, -CLIP, CLIP)
-        tried: list[tuple[_Parted, list[Steps]]] = []
+        tried: list[tuple[Parted, list[Steps]]] = []
+        ramps: list[tuple[Parted, list[int], int]] = []
         for parted in [*([self.whole] if self.mixed else []), *self.parted]:
             series = _used_in(parted, used)
-            if series is not None and (steps := steps_in(away, clipped, numbers, series)):
-                if not tried and self._only_rises(column, numbers, used):
+            if series is None:
+                continue
+            steps, rising = steps_in(away, clipped, numbers, series)
+            if rising:
+                ramps.append((parted, rising, len(series.sizes)))
+            if steps:
+                if not tried and self.only_rises(column, numbers, used):
                     return []
                 tried.append((parted, steps))
         # What all series share is told once; what one of them does is found best where they are parted by it.
@@ -249,11 +266,35 @@ class Changes:
                     if self._passes_on(rows, level.at):
                         continue
                     text = f"level {number_text(level.before)}→{number_text(level.behind)}"
+                    if level.last is not None:
+                        way = "rising" if level.last > level.behind else "falling"
+                        text += f", then {way} to {number_text(level.last)},"
                     score = min(8.0, 5 + steps[0].beyond / 20)
-                    told.append(self._change(column, score, rows, level.at, text, parted, one.group))
+                    told.append(self.change(column, score, rows, level.at, text, parted, one.group))
             if told:
                 return told
-        return []
+        return self._ramps(column, numbers, used, ramps)
+
+    def _ramps(
+        self, column: int, numbers: Floats, used: NDArray[np.bool_], found: Sequence[tuple[Parted, list[int], int]]
+    ) -> list[Change]:
+        """What rises or falls all the time: a few series of many, or else the whole; no counters, which all do."""
+        few = [one for one in found if one[0].by is not None and len(one[1]) * 2 < one[2]]
+        whole = [one for one in found if one[0].by is None and not self.only_rises(column, numbers, used)]
+        told = []
+        for parted, groups, _ in [*few, *whole][:1]:
+            for group in groups[:_GROUPS]:
+                rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
+                rows = rows[used[rows]]
+                first, last = (float(np.median(numbers[end])) for end in (rows[:_ENDS], rows[-_ENDS:]))
+                up = last > first
+                top = int(rows[np.argmax(numbers[rows] if up else -numbers[rows])])
+                name, way = quote(self.found.views[column].column.name), "rises" if up else "falls"
+                text = f"- {name}: {way} {number_text(first)}→{number_text(last)}"
+                edges = int(rows[0]), int(rows[-1])
+                place = f" all the time (rowid {edges[0]} to {edges[1]})"
+                told.append(Change(column, _RAMP, (*edges, top), text, self._of(parted, group), place))
+        return told
 
     def _shared(self, away: Floats, rows: Rows, level: Level) -> bool:
         """Whether most of the series change, as far as it can be seen of each."""
@@ -272,7 +313,7 @@ class Changes:
         ]
         moved = sums[1][seen] / counts[1][seen] - sums[0][seen] / counts[0][seen]
         step = float(np.median(away[behind]) - np.median(away[before]))
-        return bool(np.mean(moved / step > _ALIKE) >= _MOST_OF)
+        return bool(np.mean(moved / step > _ALIKE) >= MOST_OF)
 
     def held(self, column: int) -> list[Change]:
         """The changes of a number that is held for long."""
@@ -288,23 +329,25 @@ class Changes:
             if np.diff(edges).min() < HELD:
                 continue
             told, numbers = [], values.numbers()
-            if self._only_rises(column, numbers[codes], codes >= 0):
+            if self.only_rises(column, numbers[codes], codes >= 0):
                 return []
             for place in at.tolist():
                 group = int(np.searchsorted(parted.starts, place, "right")) - 1
                 text = f"level {number_text(numbers[of[place - 1]])}→{number_text(numbers[of[place]])}"
-                told.append(self._change(column, 6.0, parted.rows, place, text, parted, group))
+                told.append(self.change(column, 6.0, parted.rows, place, text, parted, group))
             return told
         return []
 
-    def _change(self, column: int, score: float, rows: Rows, at: int, text: str, parted: _Parted, group: int) -> Change:
+    def change(self, column: int, score: float, rows: Rows, at: int, text: str, parted: Parted, group: int) -> Change:
+        """A change between two of the rows of a table or of one of its series."""
         before, behind = int(rows[at - 1]), int(rows[at])
-        when = f" ({self._at(self.found.views[self.time], behind)})" if self.time is not None else ""
+        at_time = self._at(self.found.views[self.time], behind) if self.time is not None else "None"
+        when = f" ({at_time})" if at_time != "None" else ""
         name = quote(self.found.views[column].column.name)
         place = f" from rowid {behind}{when}"
         return Change(column, score, (before, behind), f"- {name}: {text}", self._of(parted, group), place)
 
-    def _of(self, parted: _Parted, group: int) -> str:
+    def _of(self, parted: Parted, group: int) -> str:
         if parted.by is None:
             return ""
         codes, values = self.found.columns.coded(parted.by.column.name)
@@ -351,7 +394,8 @@ class Changes:
                     ):
                         continue
                     told.append(self._gap(column, at, series, place, ratio, of))
-            yield from told if len(told) <= 2 * _GROUPS else ()
+            if len(told) <= 2 * _GROUPS:  # of those that others replace some say it
+                yield from told[: 2 if parted.by in self.handed else len(told)]
 
     def _gap(self, column: int, at: Rows, rows: Rows, place: int, ratio: float, of: str) -> Change:
         view = self.found.views[column]
@@ -386,7 +430,7 @@ def _gaps(times: Rows) -> list[tuple[int, float]]:
     return [(int(i) + 1, float(distances[i]) / usual) for i in places if even or distances[i] > 2 * rest]
 
 
-def _used_in(parted: _Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
+def _used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
     """The used rows of the series that have many, or at least an eighth as many as the largest one."""
     rows, starts, sizes = parted.rows, parted.starts, parted.sizes
     owners: Rows = np.arange(len(sizes))
@@ -396,9 +440,9 @@ def _used_in(parted: _Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
         owners, sizes = np.unique(of, return_counts=True)
         starts = np.cumsum(sizes) - sizes
     largest = int(sizes.max()) if len(sizes) else 0
-    if largest < _FEWEST:
+    if largest < FEWEST:
         return None
-    large = sizes >= max(_FEWEST, largest // 8)
+    large = sizes >= max(FEWEST, largest // 8)
     return SeriesRows(rows, owners[large], starts[large], sizes[large])
 
 

@@ -29,6 +29,9 @@ _AWAY, _CHANCE, _ALIKE, _MOVED, _DRIFT, _STRAIGHT = 0.8, 4.5, 0.25, 0.4, 2.0, 2.
 """A change is larger than this share of the spread, and than so many deviations of chance; quartiles move by this share
 of it; what is level moves by less than that (what goes on evenly by half), a faint one by so many deviations of chance;
 a line through both sides leaves so many times more than they do."""
+_PARTS, _RISES, _EVENLY = 12, 4.0, 1.6
+"""What rises all the time does so in each of so many parts, by so many deviations of its noise, and from part to part
+by so many deviations of that: a walk may rise all the time, but unevenly."""
 CLIP = 3.0
 _COARSE, _APART, _DRIFTS = 16, 0.9, 2.0
 """Where a level may change, means of so many blocks, of what is so many spreads away at most, lie so far apart, or
@@ -57,12 +60,14 @@ class Steps:
 
 @dataclass(frozen=True)
 class Level:
-    """A change of level: its place, the medians before it and behind it, and of how many rows on either side."""
+    """A change of level: its place, the medians before it and behind it, and of how many rows on either side. What goes
+    on rising, or falling, behind it has its first values there, and its `last`."""
 
     at: int
     before: float
     behind: float
     reach: int
+    last: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,10 +89,11 @@ class SeriesRows:
         return self.rows[self.starts[group] : self.starts[group] + self.sizes[group]]
 
 
-def steps_in(away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows) -> list[Steps]:
-    """The steps of series that may change their level, those that stand out most first. `away` is how many spreads each
+def steps_in(away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows) -> tuple[list[Steps], list[int]]:
+    """(the steps of series that may change their level, those that stand out most first; the numbers of those that
+    rise, or fall, all the time). `away` is how many spreads each
     of the `numbers` of a table is from the middle of its series, `clipped` the same, at most `CLIP`."""
-    apart, faintly = _moving(clipped, series)
+    apart, faintly, ramps = _moving(clipped, series)
     found = {steps.group: steps for steps in _between_blocks(away, series.only(apart))} if len(apart) else {}
     for place in faintly.tolist():
         group = int(series.owners[place])
@@ -99,12 +105,13 @@ def steps_in(away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows)
             beyond, at = onset
             known = found.get(group, Steps(0.0, group, np.zeros(0, np.int64)))
             found[group] = replace(known, beyond=max(known.beyond, beyond), onset=at)
-    return sorted(found.values(), key=lambda steps: (steps.faint, -steps.beyond))
+    rising = [int(series.owners[place]) for place in ramps.tolist() if _ramp(numbers[series.of(place)])]
+    return sorted(found.values(), key=lambda steps: (steps.faint, -steps.beyond)), rising
 
 
-def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows]:
-    """The places of the series of which means of few blocks are far apart, and of those of which they drift in
-    steps. Most series do neither, and are looked at no more."""
+def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows, Rows]:
+    """The places of the series of which means of few blocks are far apart, of those of which they drift in steps, and
+    of those of which they only rise or fall. Most series do neither, and are looked at no more."""
     rows, starts, sizes = series.rows, series.starts, series.sizes
     blocks = min(_COARSE, max(4, int(sizes.max()) // 24))
     if len(sizes) == 1:
@@ -118,12 +125,28 @@ def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows]:
         sums = np.add.reduceat(np.append(clipped[rows], 0.0), ends.ravel()).reshape(len(sizes), -1)[:, :-1]
         means = sums / np.diff(ends, axis=1)
     apart = np.flatnonzero(means.max(axis=1) - means.min(axis=1) > _APART)
+    on = np.diff(means[apart], axis=1)
+    ramps = apart[(on > 0).all(axis=1) | (on < 0).all(axis=1)]
     large = np.flatnonzero(sizes >= _FAINT_ROWS)
     if len(large):
         means = means[large] - means[large].mean(axis=1, keepdims=True)
         drifts = np.abs(np.cumsum(means, axis=1)).max(axis=1) * np.sqrt(sizes[large]) / blocks
         large = large[(drifts > _DRIFTS) & _in_steps(means)]
-    return apart, large
+    return apart, large, ramps
+
+
+def _ramp(numbers: Floats) -> bool:
+    """Whether numbers rise all the time, or fall, by far more than their noise, and are no counter."""
+    edges = np.arange(_PARTS + 1) * len(numbers) // _PARTS
+    means = np.add.reduceat(numbers, edges[:-1]) / np.diff(edges)
+    on = np.diff(means)
+    noise = 1.05 * float(np.median(np.abs(np.diff(numbers))))
+    evenly = abs(float(on.mean())) > _EVENLY * float(on.std())
+    return (
+        evenly
+        and not _counts(numbers)
+        and bool(((on > 0).all() or (on < 0).all()) and abs(means[-1] - means[0]) > _RISES * noise)
+    )
 
 
 def _in_steps(means: Floats) -> NDArray[np.bool_]:
@@ -131,7 +154,7 @@ def _in_steps(means: Floats) -> NDArray[np.bool_]:
     found = np.zeros(len(means), np.bool_)
     for steps in range(1, _FAINT_STEPS + 1):
         by_steps = (means @ _steps(means.shape[1], steps)).reshape(len(means), -1, steps)
-        by_curves = means @ _curves(means.shape[1], 1 + 2 * steps)
+        by_curves = means @ curves(means.shape[1], 1 + 2 * steps)
         found |= (by_steps**2).sum(axis=2).max(axis=1) > (by_curves**2).sum(axis=1)
     return found
 
@@ -231,8 +254,8 @@ def _faint_steps(away: Floats, group: int) -> Steps | None:
         return None
     if float(rest[1:] @ rest[:-1]) > _RELATED * max(first, 2 * _FAINT) / math.sqrt(blocks) * left * variance:
         return None
-    curves = _curves(blocks, 1 + 2 * steps)
-    smooth = means - curves @ (curves.T @ means)
+    basis = curves(blocks, 1 + 2 * steps)
+    smooth = means - basis @ (basis.T @ means)
     if float(smooth @ smooth) / variance - left < _SMOOTHER + _EACH * (steps - 1):
         return None
     return Steps(first, group, (np.array(edges[1:-1]) * (count / blocks)).astype(np.int64), True)
@@ -251,7 +274,7 @@ def _split(means: Floats, start: int, end: int, variance: float) -> tuple[float,
 
 
 @lru_cache(maxsize=256)
-def _curves(count: int, degree: int) -> Floats:
+def curves(count: int, degree: int) -> Floats:
     """Polynomials up to a degree at so many even places, orthogonal to each other."""
     return np.linalg.qr(np.polynomial.legendre.legvander(np.linspace(-1, 1, count), degree))[0]
 
@@ -283,7 +306,15 @@ def placed(away: Floats, numbers: Floats, steps: Steps) -> list[Level]:
     for at, first, last in found:
         was, became = float(np.median(numbers[first:at])), float(np.median(numbers[at:last]))
         if (became - was) * (np.median(away[at:last]) - np.median(away[first:at])) > 0:
-            levels.append(Level(at, was, became, max(at - first, last - at)))
+            reach = max(at - first, last - at)
+            end = min([next_at for next_at, _, _ in found if next_at > at], default=count)
+            rest = numbers[at:end]
+            if len(rest) > 4 * _PARTS and _ramp(rest):
+                head, tail = float(np.median(rest[:HELD])), float(np.median(rest[-HELD:]))
+                if (tail - head) * (became - was) > 0 and abs(tail - head) > _MOVED * abs(became - was):
+                    levels.append(Level(at, was, head, reach, tail))
+                    continue
+            levels.append(Level(at, was, became, reach))
     return levels
 
 
@@ -331,8 +362,8 @@ def _rather_a_line(before: Floats, behind: Floats, block: int) -> bool:
     if min(len(left), len(right)) < 2:
         return False
     both = np.concatenate([left, right])
-    curves = _curves(len(both), 1)
-    rest = both - curves @ (curves.T @ both)
+    basis = curves(len(both), 1)
+    rest = both - basis @ (basis.T @ both)
     return bool(rest @ rest < _STRAIGHT * (len(left) * left.var() + len(right) * right.var()))
 
 

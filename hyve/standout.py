@@ -24,11 +24,14 @@ from hyve.changes import Change, Changes, series_of
 from hyve.columns import Codes
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, is_dimension, is_measure
+from hyve.states import with_shares
 from hyve.templates import MASK, kinds_of, masked_texts
 
 _RARE = 60
 _FULL = 3
 """So many rows that stand out for the same reason have their full rank; each further one less."""
+_MANY_ALIKE = 20
+"""Of more rows that stand out alike those shown are taken from all over the table."""
 _LEAST = 1.0
 """A category of a column that is rarer than its mean by less than this factor (in nats) surprises nobody."""
 _STANDS_OUT = 0.5
@@ -78,7 +81,7 @@ def stands_out(found: Profile) -> StandsOut:
     if changes.handed:
         series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
     told, categories, differing = (
-        changes.others(),
+        with_shares(changes, changes.others()),
         Categories(found, [view for _, view in views if view not in changes.handed]),
         list[Change](),
     )
@@ -195,7 +198,15 @@ class _Scores:
     def rows(self) -> list[tuple[int, float, list[int]]]:
         """(row, score, columns) of those that stand out most; of many that do for the same reason only some."""
         rare = np.flatnonzero(self.best > _STANDS_OUT)
-        rare = rare[np.argsort(-self.best[rare], kind="stable")]
+        # Of those that stand out alike some are shown from all over the table: the earliest would say that it is over.
+        alike = np.lexsort((rare, -self.best[rare], self.kind[rare]))
+        apart = (np.diff(self.kind[rare[alike]]) != 0) | (np.diff(self.best[rare[alike]]) != 0)
+        starts, sizes = rank.runs(np.concatenate([np.zeros(min(1, len(rare)), np.int64), np.cumsum(apart)]))
+        place = np.zeros(len(rare), np.int64)
+        place[alike] = np.where(
+            np.repeat(sizes, sizes) > _MANY_ALIKE, _spread_out(np.arange(len(rare)) - np.repeat(starts, sizes)), 0
+        )
+        rare = rare[np.lexsort((rare, place, -self.best[rare]))]
         by_kind = np.argsort(self.kind[rare], kind="stable")
         kinds = self.kind[rare][by_kind]
         starts, sizes = rank.runs(kinds)
@@ -210,3 +221,12 @@ class _Scores:
                 others = [column for column, top in self.tops if top.get(row, 0.0) >= least]
                 found.append((row, score, list(dict.fromkeys([int(self.column[row]), *others]))))
         return found
+
+
+def _spread_out(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bits of numbers below a power of two reversed: in this order the first of 0 to n lie all over them."""
+    bits = int(numbers.max(initial=0)).bit_length()
+    found = np.zeros_like(numbers)
+    for bit in range(bits):
+        found |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    return found

@@ -1,9 +1,10 @@
-"""Changes of level that are told, found and false, as Markdown: `python -m tests.bench.levels` (`--seeds 200`).
+"""Changes of level and of shares that are told, found and false, as Markdown: `python -m tests.bench.levels`.
 
 What is calm is `tests.unit.test_changes.calm` and fainter kinds of the same; it has no change, and what is told of it
 is false. A change is found where one is told, and at its place: within a fiftieth of the rows, of skewed numbers within
 a twentieth (their values before and behind overlap). Places are random, from a tenth of the rows to nine; onsets are in
-the last rows. All numbers of a seed are the columns of one table with times, read as any input is.
+the last rows. All numbers of a seed are the columns of one table with times, read as any input is. Kinds without a
+change are those of `tests.unit.test_changes.calm_kinds`; a change of a share is found within a twentieth of the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hyve import rank
 from hyve.changes import Changes
 from hyve.columns import Columns
 from hyve.profile import profile
-from tests.unit.test_changes import at, calm
+from hyve.shares import blocks_of, shares_in
+from tests.unit.test_changes import at, calm, calm_kinds, drawn
 
 Numbers = dict[str, NDArray[np.float64]]
 _ROWS = (300, 768, 2_000, 5_000)
@@ -82,7 +84,8 @@ def told(numbers: Numbers) -> dict[str, list[int]]:
         for name, spelled in zip(numbers, names, strict=True):
             values, there = columns.floats(spelled)
             away = rank.away(values, there, changes.series)
-            found[name] = [one.rows[-1] for one in changes.levels(places[spelled], values, there, away)]
+            told_of = changes.levels(places[spelled], values, there, away)
+            found[name] = [one.rows[-1] for one in told_of if ": level " in one.text]
     return found
 
 
@@ -101,9 +104,40 @@ def _of_seed(count: int, last: int, seed: int) -> dict[str, bool]:
     return found
 
 
+_CHANGED = {"0 to 100%": (0, 1), "1 to 30%": (0.01, 0.3), "5 to 60%": (0.05, 0.6), "30 to 1%": (0.3, 0.01)} | {
+    "1 to 5%": (0.01, 0.05),
+    "0 to 3%": (0, 0.03),
+    "30 to 60%": (0.3, 0.6),
+}
+"""The shares of kinds before and behind a place."""
+
+
+def _kinds_of_seed(count: int, seed: int) -> dict[str, bool]:
+    """Which kinds of a seed are found, or have a false change."""
+    rng = np.random.default_rng(seed)
+    edges = blocks_of(count)
+    quiet = calm_kinds(rng, count)
+    found = {f"calm: {name}": bool(shares_in(of, int(of.max()) + 1, edges)) for name, of in quiet.items()}
+    place = int(count * rng.uniform(0.1, 0.9))
+    for name, (before, behind) in _CHANGED.items():
+        of = drawn(rng, np.where(np.arange(count) < place, before, behind), count)
+        told = shares_in(of, 2, edges)
+        found[name] = len(told) == 1 and abs(told[0].at - place) <= count / 20
+    return found
+
+
+def _kinds(count: int, seeds: int) -> dict[str, float]:
+    of_seeds = [_kinds_of_seed(count, seed) for seed in range(seeds)]
+    return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
+
+
 def _shares(count: int, last: int, seeds: int) -> dict[str, float]:
     of_seeds = [_of_seed(count, last, seed) for seed in range(seeds)]
     return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
+
+
+def _part(shares: dict[str, float], calm: bool) -> dict[str, float]:
+    return {name: share for name, share in shares.items() if name.startswith("calm: ") == calm}
 
 
 def _table(title: str, heads: list[str], columns: list[dict[str, float]]) -> Iterator[str]:
@@ -120,15 +154,18 @@ def main() -> int:
     seeds = parser.parse_args().seeds
     shares = [_shares(count, 0, seeds) for count in _ROWS]
     ends = [_shares(count, last, max(1, seeds // 4)) for count, last in _ENDS]
-    false = [{name: share for name, share in one.items() if name.startswith("calm: ")} for one in shares]
-    found = [{name: share for name, share in one.items() if not name.startswith("calm: ")} for one in shares]
+    of_kinds = [_kinds(count, seeds) for count in _ROWS]
+    false, false_kinds = ([_part(one, True) for one in some] for some in (shares, of_kinds))
+    found, found_kinds = ([_part(one, False) for one in some] for some in (shares, of_kinds))
     heads = [f"{count:,} rows" for count in _ROWS]
+    print(*_table("no share changes, % told", heads, false_kinds), "", sep="\n")
+    print(*_table("a share changes, % found", heads, found_kinds), "", sep="\n")
     print(*_table("no change, % told", heads, false), "", sep="\n")
     print(*_table("a change anywhere, % found", heads, found), "", sep="\n")
     print(
         *_table("an onset in the last rows, % found", [f"{last} of {count:,}" for count, last in _ENDS], ends), sep="\n"
     )
-    return int(max(max(one.values()) for one in false) > 2)
+    return int(max(max(one.values()) for one in false + false_kinds) > 2)
 
 
 if __name__ == "__main__":

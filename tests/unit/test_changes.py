@@ -271,7 +271,8 @@ def test_what_is_calm_has_no_changes(count: int) -> None:
             for time, values in zip(times, zip(*columns.values(), strict=True), strict=True)
         ]
         text = data_of(rows, 4000)
-        assert [line for line in text.split("\n") if "→" in line or "gap of" in line or ": none" in line] == []
+        told = [line for line in text.split("\n") if "→" in line or "gap of" in line or ": none" in line]
+        assert [line for line in told if not re.match("- (trend|bent|slow): (rises|falls) ", line)] == []
 
 
 def test_series_one_after_another_are_no_changes() -> None:
@@ -421,3 +422,184 @@ def test_numbers_far_out_are_those_that_a_pattern_finds(texts: list[str]) -> Non
 def _number(text: str, place: int) -> list[int]:
     found = re.findall(r"(?<![\w.:/-])[0-9]+", text)
     return [int(found[place])] if place < len(found) and len(found[place]) <= 15 else []
+
+
+def drawn(rng: np.random.Generator, share: Any, count: int) -> NDArray[np.int64]:
+    """Rows that are of a kind with so large a share, one by one."""
+    return (rng.random(count) < share).astype(np.int64)
+
+
+def lasting(rng: np.random.Generator, share: float, run: int, count: int) -> NDArray[np.int64]:
+    """The same, drawn anew once in so many rows."""
+    fresh = rng.random(count) * run < 1
+    fresh[0] = True
+    return drawn(rng, share, count)[np.maximum.accumulate(np.where(fresh, np.arange(count), 0))]
+
+
+def calm_kinds(rng: np.random.Generator, count: int) -> dict[str, NDArray[np.int64]]:
+    """Kinds of which no share changes for good."""
+    i = np.arange(count) / count
+    phase = 2 * np.pi * rng.random()
+    return {
+        "even": drawn(rng, 0.5, count),
+        "rare": drawn(rng, 0.01, count),
+        "few": drawn(rng, 0.002, count),
+        "five": rng.choice(5, count, p=[0.4, 0.3, 0.2, 0.07, 0.03]),
+        "twelve": rng.choice(12, count, p=[0.89, *[0.01] * 11]),
+        "lasting": lasting(rng, 0.5, 5, count),
+        "lasting, rare": lasting(rng, 0.05, 5, count),
+        "lasting long": lasting(rng, 0.5, max(5, count // 100), count),
+        "drift": drawn(rng, 0.1 + 0.2 * i, count),
+        "far drift": drawn(rng, 0.2 + 0.6 * i, count),
+        "rare drift": drawn(rng, 0.01 + 0.09 * i, count),
+        "season": drawn(rng, 0.3 + 0.2 * np.sin(2 * np.pi * i + phase), count),
+        "seasons": drawn(rng, 0.3 + 0.2 * np.sin(6 * np.pi * i + phase), count),
+        "rare seasons": drawn(rng, 0.03 + 0.025 * np.sin(6 * np.pi * i + phase), count),
+        "turns": np.arange(count) % 3,
+        "jobs": (np.arange(count) % 50 == 0).astype(np.int64),
+        "few in a row": drawn(rng, 0.01, count) | (np.abs(np.arange(count) - int(count * rng.random())) < 3),
+    }
+
+
+def shares_in(text: str) -> list[tuple[str, ...]]:
+    return re.findall(r"^- (\w+): share of (\S+) (\S+)%→(\S+)%(.*) from rowid (\d+) \((.*)\)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("kinds", [("up", "down"), ("v1.2", "v1.3"), ("INFO", "ERROR"), (False, True), ("200", "5xx")])
+def test_a_state_that_changes_for_good_is_told_with_the_rows_at_its_edge(kinds: tuple[Any, Any], beside: bool) -> None:
+    """H18: whatever other columns stand beside it."""
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        if not beside:
+            del row["host"], row["region"]
+        row["st"] = kinds[i >= 1234]
+    for budget in (1000, 4000):
+        text = data_of(rows, budget)
+        name = json.dumps(kinds[1]).strip('"')
+        assert shares_in(text) == [("st", name, "0", "100", "", "1234", "2026-01-31 12:20:34")]
+        assert {1233, 1234} <= set(rows_in(text))
+        assert "none of" not in text
+
+
+@pytest.mark.parametrize(
+    ("kinds", "before", "behind"),
+    [
+        ((200, 500), 0.01, 0.3),
+        ((False, True), 0.01, 0.3),
+        (("INFO", "ERROR"), 0.05, 0.6),
+        ((0, 1), 0.3, 0.01),
+        (("ok", "E17"), 0.0, 0.1),
+    ],
+)
+def test_a_share_that_changes_is_told(kinds: tuple[Any, Any], before: float, behind: float) -> None:
+    """H18: the shares are those of all rows before and behind the place."""
+    rng = np.random.default_rng(9)
+    rows = requests(4, 4_000)
+    for i, row in enumerate(rows):
+        row["st"] = kinds[rng.random() < (before if i < 2_500 else behind)]
+    text = data_of(rows, 1000)
+    [(column, kind, was, became, of, row_id, _)] = shares_in(text)
+    assert (column, kind, of) == ("st", json.dumps(kinds[1]).strip('"'), "")
+    place = int(row_id)
+    assert abs(place - 2_500) <= 60
+    for share, part in ((was, rows[:place]), (became, rows[place:])):
+        exact = 100 * np.mean([row["st"] == kinds[1] for row in part])
+        assert float(share) == pytest.approx(exact, rel=0.06, abs=0.6)
+    assert {place - 1, place} <= set(rows_in(text))
+    shown = rows_in(data_of(rows, 4000))
+    odd = [row for row in shown if rows[row]["st"] == kinds[1] and row not in (place - 1, place)]
+    later = sum(row >= place for row in odd)
+    assert later > len(odd) - later if behind > before else later < len(odd) - later
+
+
+def test_the_share_of_one_series_is_told_as_its_own() -> None:
+    rng = np.random.default_rng(9)
+    rows = requests(4, 4_000)
+    for i, row in enumerate(rows):
+        row["kind"] = "ERROR" if rng.random() < (0.6 if row["host"] == "web-2" and i >= 2_500 else 0.01) else "INFO"
+    [(column, kind, _, became, of, row_id, _)] = shares_in(data_of(rows, 1000))
+    assert (column, kind, of) == ("kind", "ERROR", " of web-2")
+    assert abs(int(row_id) - 2_500) <= 30
+    assert float(became) == pytest.approx(60, abs=6)
+
+
+def test_columns_that_say_the_same_tell_it_once() -> None:
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        row["state"], row["down"] = ("up", "down")[i >= 1234], i >= 1234
+    assert [column for column, *_ in shares_in(data_of(rows))] == ["state"]
+
+
+def test_rows_of_a_rare_kind_are_shown_from_all_over_the_table() -> None:
+    """H18: the earliest of them would say that it is over."""
+    rows = requests(4, 4_000)
+    for i, row in enumerate(rows):
+        row["st"] = "retry" if i % 40 == 7 else "ok"
+    for budget in (1000, 2000, 4000):
+        shown = [row for row in rows_in(data_of(rows, budget)) if row % 40 == 7]
+        assert len(shown) >= 3
+        assert min(shown) < 1_400
+        assert max(shown) > 2_500
+
+
+@pytest.mark.parametrize("count", [300, 2_000])
+def test_kinds_without_a_change_have_none(count: int) -> None:
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        kinds = calm_kinds(rng, count)
+        rows = [{"ts": at(i), **{name: f"k{of[i]}" for name, of in kinds.items()}} for i in range(count)]
+        assert not shares_in(data_of(rows, 8_000))
+
+
+def test_names_of_kinds_cannot_end_the_line() -> None:
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        row["st"] = f"a\n## b: {i >= 1234}"
+    assert '- st: share of "a\\n## b: True" 0%→100% from rowid 1234' in data_of(rows)
+
+
+def leak(i: int, rng: np.random.Generator, grows: bool) -> float:
+    return round(float(500 + rng.normal() * 5 + (3 * i if grows else 0)), 1)
+
+
+@pytest.mark.parametrize("series", [3, 15, 40])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_a_leak_in_one_of_several_series_is_told_and_shown(series: int, one_by_one: bool) -> None:
+    """H18: its first row, its last and its largest."""
+    rng = np.random.default_rng(9)
+    rows = [
+        {"t": 1_700_000_000 + 60 * i, "pod": f"pod-{s}", "mem": leak(i, rng, s == 1)}
+        for i in range(200)
+        for s in range(series)
+    ]
+    if one_by_one:
+        rows.sort(key=lambda row: str(row["pod"]))
+    of = [i for i, row in enumerate(rows) if row["pod"] == "pod-1"]
+    for budget in (1_000, 4_000):
+        text = data_of(rows, budget)
+        told = re.findall(r"^- mem: rises (\S+)→(\S+) of (\S+) all the time \(rowid (\d+) to (\d+)\)$", text, re.M)
+        [(first, last, name, begin, end)] = told
+        assert (name, int(begin), int(end)) == ("pod-1", of[0], of[-1])
+        assert float(first) == pytest.approx(506, abs=10)
+        assert float(last) == pytest.approx(1091, abs=10)
+        assert {of[0], of[-1], max(of, key=lambda i: float(str(rows[i]["mem"])))} <= set(rows_in(text))
+
+
+def test_what_rises_all_the_time_is_told_and_counters_are_not() -> None:
+    rng = np.random.default_rng(9)
+    rows = [{"ts": at(i), "mem": leak(i, rng, True), "sent": 1000 + 7.5 * i + i % 3} for i in range(600)]
+    told = re.findall(r"^- (\w+): rises (\S+)→(\S+) all the time", data_of(rows), re.MULTILINE)
+    assert [name for name, _, _ in told] == ["mem"]
+    assert [float(value) for value in told[0][1:]] == pytest.approx([506, 2291], abs=10)
+
+
+def test_a_level_that_goes_on_rising_is_told_with_its_first_and_its_last_values() -> None:
+    """H14: no level is named that never was."""
+    rng = np.random.default_rng(9)
+    rows = [{"ts": at(i), "mem": leak(i, rng, i > 300)} for i in range(600)]
+    pattern = r"^- mem: level (\S+)→(\S+), then rising to (\S+), from rowid 301 "
+    [(before, behind, last)] = re.findall(pattern, data_of(rows), re.MULTILINE)
+    assert float(before) == pytest.approx(500, abs=3)
+    assert float(behind) == pytest.approx(1403 + 15, abs=12)
+    assert float(last) == pytest.approx(2297 - 15, abs=12)

@@ -1,0 +1,113 @@
+"""What is said of kinds of which the share changes for good: states, versions, severities, status codes (H18).
+
+Rules:
+- Of columns of few values, numbers too, in tables with a time. It is said of the series that alone has the change, if
+  one has.
+- Columns that change together by as much say it once. What else says it is left out: a state that ends where another
+  begins is no gap.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+
+from hyve.changes import FEWEST, MOST_OF, Change, Changes
+from hyve.levels import Rows
+from hyve.profile import SERIES, names_entities, text_of
+from hyve.shares import KINDS, Share, blocks_of, shares_in
+
+_SHARES = 2
+"""Shares of so many columns at most are told of."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d:")
+"""Kinds that are times go by as time does."""
+_NAME = 40
+_SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
+
+
+def with_shares(changes: Changes, known: list[Change]) -> list[Change]:
+    """What is `known` to change, and the changes of the shares of kinds but for those that are known as the levels of
+    numbers. What ends, of entities, stays a gap."""
+    if changes.time is None or len(changes.rows) < FEWEST:
+        return known
+    seen, ended = {change.column for change in known}, {change.of for change in known if change.of}
+    edges = blocks_of(len(changes.rows))
+    told: list[tuple[float, int, Rows, list[Share]]] = []
+    for i, view in enumerate(changes.found.views):
+        if i == changes.time or i in seen or not 2 <= view.distinct <= KINDS or view.nulls * 2 > view.rows:
+            continue
+        if not view.complete or view.nested or view.time or view.same or view.column.name == SERIES:
+            continue
+        codes, values = changes.found.columns.coded(view.column.name)
+        of, rows, within = codes[changes.rows], changes.rows, edges
+        if view.nulls:
+            rows = rows[of >= 0]
+            of, within = codes[rows], blocks_of(len(rows))
+        found = shares_in(of, view.distinct, within) if len(rows) >= FEWEST else []
+        if not found or (names_entities(view) and not ended.isdisjoint(values.shown())):
+            continue
+        if view.numeric and changes.only_rises(i, values.numbers()[codes], codes >= 0):
+            continue
+        if all(_TIME.match(text_of(value)) for value in values.shown()):
+            continue
+        told.append((found[0].beyond, i, rows, found))
+    told.sort(key=lambda one: -one[0])
+    apart: dict[tuple[tuple[float, ...], ...], tuple[int, Rows, list[Share]]] = {}
+    for _, i, rows, found in told:
+        apart.setdefault(tuple((one.at, one.before, one.behind) for one in found), (i, rows, found))
+    shares, instead = list[Change](), set[str]()
+    for i, rows, found in list(apart.values())[:_SHARES]:
+        shares += [_share(changes, i, rows, share) for share in found]
+        instead.update(map(text_of, changes.found.columns.coded(changes.found.views[i].column.name)[1].shown()))
+    return [change for change in known if change.column != changes.time or change.of not in instead - {""}] + shares
+
+
+def _share(changes: Changes, column: int, rows: Rows, share: Share) -> Change:
+    """A change of a share, of the series that alone has it if one does."""
+    view = changes.found.views[column]
+    codes, values = changes.found.columns.coded(view.column.name)
+    of_kind = codes == share.kind
+    at, parted, group = share.at, changes.whole, 0
+    before, behind = share.before, share.behind
+    for by in changes.parted:
+        if by.by is None or by.by in changes.handed or by.by is view:
+            continue
+        owners, _ = changes.found.columns.coded(by.by.column.name)
+        size = by.by.distinct + 1
+        first, then = (
+            [np.bincount(owners[some] + 1, of_kind[some], size), np.bincount(owners[some] + 1, minlength=size)]
+            for some in (rows[:at], rows[at:])
+        )
+        more = then[0] - then[1] * np.divide(first[0], first[1], out=np.full(size, before), where=first[1] > 0)
+        more = more * np.sign(behind - before)
+        most = int(np.argmax(more))
+        all_more, few = float(more.sum()), then[1][most] * 2 < then[1].sum()
+        if few and 0 < MOST_OF * all_more <= more[most] and first[1][most]:
+            start = [int(owners[by.rows[start]]) for start in by.starts]
+            if most - 1 not in start:
+                continue
+            at = int(first[1][most])
+            parted, group = by, start.index(most - 1)
+            rows = rows[owners[rows] == most - 1]
+            before, behind = first[0][most] / first[1][most], then[0][most] / then[1][most]
+            break
+    said = f"share of {spelled(text_of(values.shown()[share.kind]))} {_percent(before, behind)}"
+    return changes.change(column, min(8.0, 5 + share.beyond / 40), rows, at, said, parted, group)
+
+
+def spelled(name: str) -> str:
+    """A kind as part of a line."""
+    return name if _SIMPLE.fullmatch(name) else json.dumps(name[:_NAME])
+
+
+def _percent(*shares: float) -> str:
+    """Shares with as many digits as tell them from none and from all."""
+    return "→".join(f"{_digits(100 * share):g}%" for share in shares)
+
+
+def _digits(percent: float) -> float:
+    rest = min(percent, 100 - percent)
+    return round(percent, max(0, 1 - math.floor(math.log10(rest))) if 0 < rest < 10 else 0)
