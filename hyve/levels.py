@@ -138,15 +138,16 @@ def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows, Rows]:
 def _ramp(numbers: Floats) -> bool:
     """Whether numbers rise all the time, or fall, by far more than their noise, and are no counter."""
     edges = np.arange(_PARTS + 1) * len(numbers) // _PARTS
-    means = np.add.reduceat(numbers, edges[:-1]) / np.diff(edges)
-    on = np.diff(means)
-    noise = 1.05 * float(np.median(np.abs(np.diff(numbers))))
-    evenly = abs(float(on.mean())) > _EVENLY * float(on.std())
-    return (
-        evenly
-        and not _counts(numbers)
-        and bool(((on > 0).all() or (on < 0).all()) and abs(means[-1] - means[0]) > _RISES * noise)
-    )
+    with np.errstate(all="ignore"):  # sums beyond a double are infinite, and rise no more
+        means = np.add.reduceat(numbers, edges[:-1]) / np.diff(edges)
+        on = np.diff(means)
+        noise = 1.05 * float(np.median(np.abs(np.diff(numbers))))
+        evenly = abs(float(on.mean())) > _EVENLY * float(on.std())
+        return (
+            evenly
+            and not _counts(numbers)
+            and bool(((on > 0).all() or (on < 0).all()) and abs(means[-1] - means[0]) > _RISES * noise)
+        )
 
 
 def _in_steps(means: Floats) -> NDArray[np.bool_]:
