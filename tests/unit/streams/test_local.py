@@ -61,7 +61,7 @@ def test_view_says_what_it_saved(rows: str) -> None:
     done = hyve("view", "--file", rows, "--budget", "1500")
     text = done.stdout.decode()
     assert "% saved" in text
-    assert "ledger 667" in text
+    assert "ledger ×667" in text
 
 
 def test_ask_json_is_a_diagnosis_result(rows: str) -> None:
