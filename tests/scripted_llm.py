@@ -44,6 +44,10 @@ class Recorded:
     body: Any
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 512  # of Python's five, a burst of connections leaves most to be tried again seconds later
+
+
 class ScriptedLLM:
     """The server. `url` is its base URL (with /v1), `requests` what it was asked, in order."""
 
@@ -60,7 +64,7 @@ class ScriptedLLM:
         self._next = 0
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server = _Server(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
