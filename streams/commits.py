@@ -16,7 +16,7 @@ Rule: of the topics that come `last`, no more is taken while half of its agent's
 What Faust does for each record beside handing it on cost as much as our work on it, so some of it is left out:
 - Four tasks that race for every record. An agent's queue with room takes it at once; only a full one is waited for in
   such a race, which a rebalance can end.
-- A queue of calls for the consumer's thread, which makes a dozen tasks of one poll. A poll goes there by itself.
+- A thread and a loop for the client, and a queue of calls between the two, which makes a dozen tasks of one poll.
 - Statistics (`Monitor`), and the search for silent streams in them: see `verify_event_path`.
 """
 
