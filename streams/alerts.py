@@ -33,7 +33,7 @@ from aiohttp.web import HTTPRequestEntityTooLarge, RequestPayloadError
 from hyve.formats.alertmanager import fingerprint_of
 from hyve.formats.entities import service_of
 from hyve.formats.scalars import rfc3339_ns
-from schemas import TOPICS, Alert
+from schemas import Alert
 from streams import metrics
 from streams.app import Incoming, Outgoing, Send, dead_letter, deliver_or_bury, now_ms
 from workers.settings import Settings
@@ -50,7 +50,7 @@ STAGE = "webhook"
 _GROUP = 400
 _TOLD = 5
 """Bad alerts of a body that an answer and the log tell of."""
-_LARGEST = next(topic.max_bytes for topic in TOPICS if topic.name == "alerts") - (64 << 10)
+_LARGEST = Settings.topics()["alerts"].max_bytes - (64 << 10)
 _FIRING = {"ok": False, "alerting": True, "no_data": True, "pending": False, "paused": False}
 
 

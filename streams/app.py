@@ -36,7 +36,7 @@ from schemas import DeadLetter, Record
 from streams import logs, metrics
 from streams.commits import App, Uncounted
 from streams.ledger import Ledger
-from workers.kafka import ATTEMPTS
+from workers.kafka import ATTEMPTS, MAX_REQUEST
 from workers.security import tls
 from workers.settings import Settings
 
@@ -48,7 +48,6 @@ AHEAD = 16
 """Most records that wait for one before them, as multiples of those that are worked on at a time."""
 
 MAX_FETCH = 16 << 20
-MAX_REQUEST = 100 << 20
 BATCH = 256 << 10
 """Bytes of the records that go to Kafka as one batch; a larger one has its own."""
 

@@ -53,7 +53,7 @@ def unpack(data: bytes, encoding: str = "", largest: int = LARGEST) -> bytes:
             unfolded = _deflate(data, largest)
         else:
             return data
-    except (zlib.error, zstandard.ZstdError, cramjam.DecompressionError, ValueError, IndexError) as error:
+    except (zlib.error, zstandard.ZstdError, cramjam.DecompressionError, ValueError) as error:
         raise Poison(f"the compressed body is damaged: {str(error)[:200]}") from None
     if len(unfolded) > largest:
         raise _larger(largest)
@@ -105,15 +105,7 @@ def _stream(data: bytes, largest: int) -> bytes:
 
 def _block(data: bytes, largest: int) -> bytes:
     """One raw block; its head is its full size."""
-    size = shift = place = 0
-    while True:
-        size |= (data[place] & 0x7F) << shift
-        if data[place] < 0x80:
-            break
-        place, shift = place + 1, shift + 7
-        if shift > 28:
-            raise ValueError("its size is no number")
-    if size > largest:
+    if cramjam.snappy.decompress_raw_len(data) > largest:
         raise _larger(largest)
     return bytes(cramjam.snappy.decompress_raw(data))
 

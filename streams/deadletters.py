@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from kafka.errors import KafkaError, KafkaTimeoutError
@@ -78,13 +79,14 @@ class Letter:
         """The original record's headers."""
         return {name: _bytes(value) for name, value in self.record.headers.items()}
 
-    @property
+    @cached_property
     def damaged(self) -> bool:
         """Whether the original record can't be had: `value`, `key` and `headers` may raise then."""
         try:
-            return (self.value, self.key, self.headers) is None
+            _ = self.value, self.key, self.headers
         except HyveError:
             return True
+        return False
 
     @property
     def origin(self) -> str:

@@ -131,8 +131,6 @@ def _unpacked(file: Any, size: int) -> bytes:
     made = bytearray()
     while len(made) <= size and not reader.eof and (piece := file.read(1 << 20)):
         made += reader.decompress(piece, size + 1 - len(made))
-        while len(made) <= size and reader.unconsumed_tail:
-            made += reader.decompress(reader.unconsumed_tail, size + 1 - len(made))
     return bytes(made)
 
 

@@ -21,7 +21,6 @@ import json
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from streams.app import MAX_FETCH, MAX_REQUEST, Incoming
+from streams.app import MAX_FETCH, Incoming
+from streams.demo import scrape
 from streams.incident import SCENARIOS, generate
 from streams.intake import Intake
 from streams.supervisor import Supervisor, worker_command
@@ -94,7 +94,7 @@ async def row(address: str, name: str, bodies: Sequence[bytes], rounds: int) -> 
     """The cells of one format."""
     raw = f"raw-{name}"
     _topics(address, raw, f"{raw}-out")
-    async with AIOKafkaProducer(bootstrap_servers=address, max_request_size=MAX_REQUEST) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=address, max_request_size=kafka.MAX_REQUEST) as producer:
         for body in bodies:
             await producer.send_and_wait(raw, body)
     count = sum(len(Intake().normalise(Incoming(raw, 0, 0, body))) for body in bodies)
@@ -148,7 +148,7 @@ async def _loop(address: str, raw: str, messages: int, codec: str | None, decode
         compression_type=codec,
         linger_ms=2,
         max_batch_size=256 << 10,
-        max_request_size=MAX_REQUEST,
+        max_request_size=kafka.MAX_REQUEST,
     )
     async with consumer, producer:
         consumer.assign([part])
@@ -185,16 +185,10 @@ def of_worker(address: str, name: str, bodies: Sequence[bytes]) -> float:
     kafka.create_topics(settings)
 
     def taken(topic: str, what: str = "in") -> float:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-                lines = answer.read().decode().splitlines()
-        except OSError:
-            return -1.0
-        head = f'hyve_records_{what}_total{{topic="{topic}"}} '
-        return next((float(line.removeprefix(head)) for line in lines if line.startswith(head)), 0.0)
+        return scrape(port).get(f'hyve_records_{what}_total{{topic="{topic}"}}', 0.0)
 
     async def send(some: Sequence[bytes]) -> None:
-        async with AIOKafkaProducer(bootstrap_servers=address, max_request_size=MAX_REQUEST) as producer:
+        async with AIOKafkaProducer(bootstrap_servers=address, max_request_size=kafka.MAX_REQUEST) as producer:
             for body in some:
                 await producer.send_and_wait(settings.raw[0], body)
 

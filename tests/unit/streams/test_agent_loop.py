@@ -19,6 +19,7 @@ from streams import app as app_module
 from streams.app import Incoming, Outgoing, Poison, Undeliverable, attempt, sender, serve
 from streams.ledger import Ledger
 from tests.unit.streams.until import until
+from workers import kafka
 from workers.settings import load
 
 RECORD = Incoming("hyve.raw", 2, 9, b"\xff\x00raw", b"key", 123)
@@ -321,7 +322,7 @@ def test_what_is_acknowledged_has_nothing_unfinished_before_it(offsets: list[int
 
 
 def test_limits_leave_room_for_the_largest_record() -> None:
-    assert max(topic.max_bytes for topic in load().topics().values()) < app_module.MAX_REQUEST
+    assert max(topic.max_bytes for topic in load().topics().values()) < kafka.MAX_REQUEST
 
 
 def test_what_kafka_knows_of_topics_is_asked_for_every_few_seconds() -> None:
