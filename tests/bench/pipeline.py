@@ -32,9 +32,7 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +41,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 import hyve
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest, DiagnosisResult, Payload, Position, PromptReady
+from streams.demo import scrape
 from streams.supervisor import Supervisor, worker_command
 from tests.bench import payloads
 from tests.integration.brokers import TIMEOUTS, ApacheKafka
@@ -125,16 +124,6 @@ class Results:
         self._consumer.close()
 
 
-@contextmanager
-def results(settings: Settings, topic: str) -> Iterator[Results]:
-    """A reader that is closed when the block ends."""
-    reader = Results(settings, topic)
-    try:
-        yield reader
-    finally:
-        reader.close()
-
-
 class Pipeline:
     """The workers, under a topic prefix of their own."""
 
@@ -162,12 +151,12 @@ class Pipeline:
         return self.supervisor.pid(f"{self.settings.topic_prefix}-{kind}")
 
     def pool_cpu(self) -> dict[str, float]:
-        """Processor seconds of the store processes so far, by call."""
+        """Processor seconds so far that `prepare` and `finish` took in the store processes, which have done both."""
         log = (self.supervisor.logs / f"{self.settings.topic_prefix}-store.log").read_text("utf-8")
-        url = re.search(r"metrics on (\S+)", log)
-        assert url is not None
-        text = urllib.request.urlopen(url[1], timeout=10).read().decode()
-        return {call: float(value) for call, value in re.findall(r'pool_cpu_seconds_total\{call="(\w+)"\} (\S+)', text)}
+        port = re.search(r"metrics on \S+:(\d+)/", log)
+        assert port is not None
+        found = scrape(int(port[1]))
+        return {call: found[f'hyve_pool_cpu_seconds_total{{call="{call}"}}'] for call in ("prepare", "finish")}
 
     def warm_broker(self, rounds: int) -> None:
         """Produces and reads `rounds` small records one by one, on a topic that no worker reads."""
@@ -209,7 +198,7 @@ def throughput(apache: ApacheKafka, pipeline: Pipeline, requests: int, warm: int
     """The table, requests a second by the clock, and whether the bound is kept."""
     alone = prepare_cpu(text)
     pipeline.warm_broker(4 * warm)
-    with results(pipeline.settings, "results") as seen:
+    with closing(Results(pipeline.settings, "results")) as seen:
         for number in range(warm):
             pipeline.ask(number, text)
         seen.wait(warm, 600)
@@ -231,7 +220,7 @@ def throughput(apache: ApacheKafka, pipeline: Pipeline, requests: int, warm: int
         at_work = (sum(map(busy, groups["store processes"])) - at_work) / (clock * requests * 2)
         spent = {name: (sum(map(cpu, pids)) - before[name]) / requests for name, pids in groups.items()}
         compiler = (sum(map(compiling, apache.pids)) - compiler) / requests
-        in_pool = {name: (value - calls.get(name, 0.0)) / requests for name, value in pipeline.pool_cpu().items()}
+        in_pool = {name: (value - calls[name]) / requests for name, value in pipeline.pool_cpu().items()}
     bench = spent.pop("benchmark")
     spent["Kafka"] -= compiler
     total = sum(spent.values())
@@ -265,7 +254,7 @@ def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, t
         command = [sys.executable, "-m", "tests.bench.floor", kind, apache.address, "floor", str(folder)]
         bare.supervisor.start(f"floor-{kind}", command, {})
     rows: list[tuple[str, list[float]]] = []
-    with results(bare.settings, "metrics") as seen:
+    with closing(Results(bare.settings, "metrics")) as seen:
         for number in range(requests):
             bare.ask(number, text)
         seen.wait(requests, 120)  # joined, and compiled
@@ -303,7 +292,7 @@ def overhead(pipeline: Pipeline, rate: float, seconds: float, text: str) -> tupl
     """Requests at `rate` a second; milliseconds from production to arrival, less the model's."""
     number = max(50, int(rate * seconds))
     sent: dict[str, float] = {}
-    with results(pipeline.settings, "results") as seen:
+    with closing(Results(pipeline.settings, "results")) as seen:
         began = time.perf_counter()
         for index in range(number):
             pause = began + index / rate - time.perf_counter()
@@ -351,9 +340,7 @@ def in_flight(apache: ApacheKafka, supervisor: Supervisor, prompts: int, text: s
         pipeline = Pipeline(
             apache, "flight", supervisor, HYVE_LLM_BASE_URL=server.url, HYVE_LLM_CONCURRENCY=str(IN_FLIGHT)
         ).start("llm")
-        with results(pipeline.settings, "queries") as seen:
-            began = 0.0
-            early = late = 0.0
+        with closing(Results(pipeline.settings, "queries")) as seen:
             place = Position(topic=pipeline.settings.topic("requests"), partition=0, offset=0)
             for number in range(prompts):
                 record = PromptReady(
