@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `tests.` is no installed package
 
 from hyve.errors import HyveError
 from streams.supervisor import Supervisor

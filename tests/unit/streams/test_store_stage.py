@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from hyve.diagnosis import Diagnosis
+from hyve.diagnosis import Diagnosis, Mode
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
 from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from streams.store import StoreStage
 from workers.kafka import RecordGone, RecordLate
-from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing
+from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing, StorePool
 from workers.settings import load
 
 HERE = Position(topic="hyve.requests", partition=5, offset=40)
@@ -61,16 +61,18 @@ class Pool:
             raise StoreMissing(command.request_id)
         self.finished.append(command)
         self.stores.discard(command.request_id)
-        mode = "rules" if command.kind == "rules" else "query" if command.hop == 2 else "direct"
-        return Diagnosis("inconclusive", command.reason or "said", mode=mode), "why?"  # type: ignore[arg-type]
+        mode: Mode = "rules" if command.kind == "rules" else "query" if command.hop == 2 else "direct"
+        return Diagnosis("inconclusive", command.reason or "said", mode=mode), "why?"
 
     async def drop(self, request_id: str) -> bool:
         self.stores.discard(request_id)
         return True
 
 
-def stage(pool: Pool, read: Callable[[Position], bytes] = lambda position: b"r") -> StoreStage:
-    return StoreStage(load(), pool, read)  # type: ignore[arg-type]
+def stage(
+    pool: Pool, read: Callable[[Position], bytes] = lambda position: b"r", answered: Answered | None = None
+) -> StoreStage:
+    return StoreStage(load(), cast(StorePool, pool), read, answered)
 
 
 def request(key: bytes | None = b"r", value: bytes = b"r") -> Incoming:
@@ -275,21 +277,22 @@ def test_outgoing_takes_odd_ids() -> None:
     assert (sent.key, sent.partition) == (b"a?", 2)
 
 
-def with_results(pool: Pool, *found: str) -> tuple[StoreStage, list[int]]:
-    """A stage that has just started, beside a results topic that holds `found`; the times it was read from."""
+def results_of(*found: str) -> tuple[Answered, list[int]]:
+    """What has just started beside a results topic that holds `found`; the times it was read from."""
     reads: list[int] = []
 
     def read(since: int) -> dict[str, str]:
         reads.append(since)
         return dict.fromkeys(found, "")
 
-    return StoreStage(load(), pool, lambda position: b"r", Answered(load(), read)), reads  # type: ignore[arg-type]
+    return Answered(load(), read), reads
 
 
 async def test_what_another_process_has_answered_is_not_answered_again() -> None:
     """Invariant 8: a worker that was killed after a result and before its commit leaves the records to the next."""
     pool = Pool()
-    store, reads = with_results(pool, "r")
+    answered, reads = results_of("r")
+    store = stage(pool, answered=answered)
     at = now_ms()
     assert await store.command(replace(command("rules", account=Account(created=at)), timestamp=at)) == []
     assert await store.request(replace(request(), timestamp=at)) == []
@@ -299,8 +302,7 @@ async def test_what_another_process_has_answered_is_not_answered_again() -> None
 
 async def test_results_are_read_again_for_older_records_and_after_partitions_moved() -> None:
     at = now_ms()
-    reads: list[int] = []
-    answered = Answered(load(), lambda since: reads.append(since) or {"a": ""})  # type: ignore[func-returns-value]
+    answered, reads = results_of("a")
     assert not await answered.has("r", at)
     assert await answered.has("a", at + 5)
     assert reads == [at]
@@ -384,7 +386,7 @@ async def test_the_id_of_a_request_that_failed_is_used_up_too() -> None:
 async def test_a_worker_that_has_just_started_knows_what_was_asked_under_an_id_from_its_result() -> None:
     pool = Pool()
     pool.digests = {OTHER: "e"}
-    store = StoreStage(load(), pool, answered=Answered(load(), lambda since: {"r": "e"}))  # type: ignore[arg-type]
+    store = stage(pool, answered=Answered(load(), lambda since: {"r": "e"}))
     at = now_ms()
     with pytest.raises(Poison, match="was used before"):
         await store.request(replace(request(), timestamp=at))
