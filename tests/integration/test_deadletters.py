@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +16,7 @@ from rich.console import Console
 from hyve.errors import HyveError, InputError
 from schemas import DeadLetter, Position
 from streams import deadletters
+from tests.command import HYVE, environment
 from tests.integration.pipeline import Pipeline, until
 from workers import kafka
 from workers.settings import Settings, load
@@ -72,13 +71,12 @@ def raw_records(settings: Settings) -> list[kafka.Stored]:
 
 
 def hyve(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
     env = {"HYVE_BOOTSTRAP_SERVERS": settings.bootstrap_servers, "HYVE_TOPIC_PREFIX": settings.topic_prefix}
     return subprocess.run(
-        [sys.executable, "-m", "streams.cli", "deadletters", *arguments],
+        [*HYVE, "deadletters", *arguments],
         capture_output=True,
         timeout=120,
-        env={**clean, "COLUMNS": "160", **env},
+        env=environment(COLUMNS="160", **env),
         check=False,
     )
 

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from streams.incident import generate
+from tests.command import HYVE, environment
 
 pytestmark = [pytest.mark.usefixtures("broker"), pytest.mark.embedded]
-HYVE = [sys.executable, "-m", "streams.cli"]
-
-
-def environment(marker: str = "", **more: str) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
-    return {**clean, "HYVE_TEST_MARKER": marker, **more}
 
 
 def marked(marker: str) -> list[str]:
@@ -49,7 +42,7 @@ def test_the_demo_names_the_faulty_service_and_leaves_nothing_running() -> None:
         capture_output=True,
         text=True,
         timeout=150,
-        env=environment("demo"),
+        env=environment(HYVE_TEST_MARKER="demo"),
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -71,7 +64,7 @@ def test_a_demo_that_is_stopped_stops_all_it_started(number: signal.Signals, sta
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(marker, TMPDIR=str(tmp_path)),
+        env=environment(HYVE_TEST_MARKER=marker, TMPDIR=str(tmp_path)),
     )
     assert demo.stderr is not None
     while "workers: intake" not in (line := demo.stderr.readline()):

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from schemas import DeadLetter, DiagnosisResult
+from tests.command import HYVE, environment
 from tests.integration.pipeline import Pipeline, until
 
 
 def hyve(pipeline: Pipeline, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
-    env = {**clean, **pipeline.environment("llm"), **more}
     return subprocess.run(
-        [sys.executable, "-m", "streams.cli", "request", *arguments],
+        [*HYVE, "request", *arguments],
         capture_output=True,
         text=True,
         timeout=120,
-        env=env,
+        env=environment(**{**pipeline.environment("llm"), **more}),
         check=False,
     )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from streams.supervisor import Supervisor
+from tests.command import HYVE, environment
 from tests.integration.brokers import TIMEOUTS, JarNode, jars
 from tests.integration.pipeline import Pipeline
 from workers import kafka
@@ -20,7 +19,6 @@ from workers.settings import load
 
 pytestmark = pytest.mark.apache
 
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
 PASSWORD = "not-for-any-log-77"
 _LOGIN = "org.apache.kafka.common.security"
 
@@ -93,8 +91,8 @@ def test_what_the_broker_or_we_refuse_is_one_line(
     secured: dict[str, str], changed: dict[str, str], command: tuple[str, ...]
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "streams.cli", *command],
-        capture_output=True, text=True, timeout=60, check=False, env={**CLEAN, **secured, **changed},
+        [*HYVE, *command],
+        capture_output=True, text=True, timeout=60, check=False, env=environment(**{**secured, **changed}),
     )  # fmt: skip
     assert "and HYVE_SECURITY_PROTOCOL, HYVE_SASL_* and HYVE_SSL_*" in done.stderr
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

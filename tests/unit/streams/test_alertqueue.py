@@ -127,6 +127,13 @@ class Event:
         self._released.append((self.message.partition, self.message.offset))
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """Waits for what no single event tells."""
+    async with asyncio.timeout(5):
+        while not true():  # noqa: ASYNC110 (what is awaited is not one event)
+            await asyncio.sleep(0.005)
+
+
 class Bench:
     """A queue with its stand-ins: what was sent, and which offsets were given back, in order."""
 
@@ -149,9 +156,7 @@ class Bench:
     async def until(self, true: Callable[[], bool]) -> None:
         runner = asyncio.create_task(self.queue.run())
         try:
-            async with asyncio.timeout(5):
-                while not true():  # noqa: ASYNC110 (what is awaited is not one event)
-                    await asyncio.sleep(0.005)
+            await until(true)
         finally:
             runner.cancel()
 
@@ -215,16 +220,14 @@ async def test_a_record_given_once_more_while_it_is_asked_about_is_not_given_bac
     bench.queue._send = slow
     await bench.take(alert("a"), 5)
     runner = asyncio.create_task(bench.queue.run())
-    while not bench.collect.groups:  # noqa: ASYNC110 (what is awaited is not one event)
-        await asyncio.sleep(0.005)
+    await until(lambda: bool(bench.collect.groups))
     bench.ledger.forget([("hyve.alerts", 0)])
     bench.queue.forget([("hyve.alerts", 0)])
     await bench.take(alert("a"), 5)
     await asyncio.sleep(0.05)
     assert bench.released == []
     held.set()
-    while not bench.released:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    await until(lambda: bool(bench.released))
     runner.cancel()
     assert bench.released == [(0, 5)]
     assert bench.collect.groups == [["a"]]

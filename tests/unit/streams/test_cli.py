@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,17 +14,17 @@ from typer.testing import CliRunner
 
 from streams.cli import Scenario, app
 from streams.incident import SCENARIOS
+from tests.command import HYVE, environment
 from workers.broker import free_port
 
 
 def hyve(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HYVE_")}
     return subprocess.run(
-        [sys.executable, "-m", "streams.cli", *arguments],
+        [*HYVE, *arguments],
         capture_output=True,
         text=True,
         timeout=60,
-        env={**clean, "COLUMNS": "100", **env},
+        env=environment(COLUMNS="100", **env),
         check=False,
     )
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.command import HYVE, environment
+
 ROWS = [{"service": "cart" if i % 3 else "ledger", "ms": 10 if i % 3 else 900, "n": i} for i in range(2000)]
 
 
-def hyve(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("HYVE_")}
+def hyve(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "streams.cli", *arguments],
+        [*HYVE, *arguments],
         input=stdin,
         capture_output=True,
-        env={**kept, **environment},
+        env=environment(**env),
         timeout=120,
         check=False,
     )
