@@ -89,22 +89,6 @@ class _Signal:
     told: int
 
 
-def read(data: bytes) -> Relations | None:
-    """The rows of an export request of any signal, {} where it holds no record; None where the bytes are none, or can't
-    be parsed. Raises `TooMuch`."""
-    found = runs(data)
-    if found is None:
-        return None
-    merged: Relations = {}
-    try:
-        for rows in found():
-            for name, listed in rows.items():
-                merged.setdefault(name, []).extend(listed)
-    except DecodeError:
-        return None
-    return merged
-
-
 def runs(data: bytes) -> Callable[[], Iterator[Relations]] | None:
     """What reads the rows in runs, as often as it is called; None where the bytes are no request. It raises protobuf's
     `DecodeError` where what began like one can't be parsed, and `TooMuch`."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import (
@@ -26,6 +26,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
 
 from hyve.formats import otlp, otlp_proto
+from hyve.formats.scalars import Relations
 from hyve.strictjson import read as read_json
 
 SAMPLES = [
@@ -38,6 +39,22 @@ def sent(topic: str) -> bytes:
     return base64.b64decode(next(line["value"] for line in SAMPLES if line["topic"] == topic))
 
 
+def read(data: bytes) -> Relations | None:
+    """The rows of an export request of any signal, {} where it holds no record; None where the bytes are none, or can't
+    be parsed. Raises `otlp_proto.TooMuch`."""
+    found = otlp_proto.runs(data)
+    if found is None:
+        return None
+    merged: Relations = {}
+    try:
+        for rows in found():
+            for name, listed in rows.items():
+                merged.setdefault(name, []).extend(listed)
+    except DecodeError:
+        return None
+    return merged
+
+
 @pytest.mark.parametrize(
     ("signal", "counts"),
     [
@@ -47,14 +64,14 @@ def sent(topic: str) -> bytes:
     ],
 )
 def test_the_collectors_protobuf_gives_the_rows_of_its_json(signal: str, counts: dict[str, int]) -> None:
-    found = otlp_proto.read(sent(f"otlp_proto.{signal}"))
+    found = read(sent(f"otlp_proto.{signal}"))
     assert found is not None
     assert {name: len(rows) for name, rows in found.items()} == counts
     assert (found, []) == otlp.whole(json.loads(sent(f"otlp_json.{signal}")))
 
 
 def test_a_span_of_the_collector_says_what_the_program_did() -> None:
-    found = otlp_proto.read(sent("otlp_proto.traces"))
+    found = read(sent("otlp_proto.traces"))
     assert found is not None
     client, server = sorted(found["spans"], key=lambda row: row["kind"])
     assert (client["service"], client["name"], client["kind"]) == ("checkout", "POST /charge", "client")
@@ -68,7 +85,7 @@ def test_a_span_of_the_collector_says_what_the_program_did() -> None:
 
 
 def test_points_of_the_collector_have_their_numbers() -> None:
-    found = otlp_proto.read(sent("otlp_proto.metrics"))
+    found = read(sent("otlp_proto.metrics"))
     assert found is not None
     points = {row["name"]: row for row in found["metric_points"]}
     assert (points["orders"]["value"], points["orders"]["kind"], points["orders"]["unit"]) == (3.0, "sum", "1")
@@ -224,17 +241,17 @@ _any_request = st.one_of(
 def test_protobuf_and_json_of_one_request_give_the_same_rows(request: Message) -> None:
     written = read_json(json_format.MessageToJson(request))
     assert written is not None
-    assert (otlp_proto.read(request.SerializeToString()), []) == otlp.whole(written[0])
+    assert (read(request.SerializeToString()), []) == otlp.whole(written[0])
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=_any_request)
 def test_a_long_request_gives_the_same_rows_run_by_run(request: Message, monkeypatch: pytest.MonkeyPatch) -> None:
     data = request.SerializeToString()
-    whole = otlp_proto.read(data)
+    whole = read(data)
     with monkeypatch.context() as patched:
         patched.setattr(otlp_proto, "_RUN", 1)
-        assert otlp_proto.read(data) == whole
+        assert read(data) == whole
 
 
 @pytest.mark.parametrize("data", [b"x" * 1_000_000, b"\x0a\x04\x12\x02\x12\x00" + b"x" * 1_000_000])
@@ -242,7 +259,7 @@ def test_hostile_bytes_cost_no_objects(data: bytes) -> None:
     """Each two of these bytes are a field of a number that nobody knows."""
     tracemalloc.start()
     try:
-        otlp_proto.read(data)
+        read(data)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
@@ -253,7 +270,7 @@ def test_what_a_record_gives_is_bounded() -> None:
     metric = m.Metric(name="up", gauge=points)
     request = m.MetricsData(resource_metrics=[m.ResourceMetrics(scope_metrics=[m.ScopeMetrics(metrics=[metric])])])
     with pytest.raises(otlp_proto.TooMuch, match="one record has 250001 points: 250000 are the most"):
-        otlp_proto.read(request.SerializeToString())
+        read(request.SerializeToString())
 
 
 def test_values_below_the_depth_limit_are_json_text() -> None:
@@ -262,16 +279,14 @@ def test_values_below_the_depth_limit_are_json_text() -> None:
         value = AnyValue(array_value=ArrayValue(values=[value]))
     log = LogRecord(time_unix_nano=1, attributes=[KeyValue(key="deep", value=value)])
     request = LogsData(resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=[log])])])
-    assert (otlp_proto.read(request.SerializeToString()), []) == otlp.whole(
-        json.loads(json_format.MessageToJson(request))
-    )
+    assert (read(request.SerializeToString()), []) == otlp.whole(json.loads(json_format.MessageToJson(request)))
 
 
 def test_fields_of_a_newer_protocol_are_left_out() -> None:
     span = Span(trace_id=bytes(range(16)), span_id=b"12345678", name="x", start_time_unix_nano=5)
     span.MergeFromString(b"\xfa\x3e\x03new")  # field 1007
     request = TracesData(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[span])])])
-    found = otlp_proto.read(request.SerializeToString())
+    found = read(request.SerializeToString())
     assert found is not None
     assert [(row["name"], row["time"]) for row in found["spans"]] == [("x", 5)]
 
@@ -280,22 +295,22 @@ def test_fields_of_a_newer_protocol_are_left_out() -> None:
     "request_", [LogsData(resource_logs=[ResourceLogs()]), TracesData(resource_spans=[ResourceSpans()])]
 )
 def test_a_request_without_records_is_known_and_has_no_rows(request_: Message) -> None:
-    assert otlp_proto.read(request_.SerializeToString()) == {}
+    assert read(request_.SerializeToString()) == {}
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"\n\nhello", b'\n{"a": 1}', b"hello", b"\x0a", b"\x08\x01", b"\xff" * 40, b"\n" * 999]
 )
 def test_other_bytes_are_no_request(data: bytes) -> None:
-    assert otlp_proto.read(data) is None
+    assert read(data) is None
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_rows_or_none(data: bytes) -> None:
-    found = otlp_proto.read(data)
+    found = read(data)
     assert found is None or all(isinstance(row, dict) for rows in found.values() for row in rows)
 
 
 def test_cut_requests_are_no_requests() -> None:
     whole = sent("otlp_proto.traces")
-    assert all(otlp_proto.read(whole[:size]) is None for size in range(1, len(whole)))
+    assert all(read(whole[:size]) is None for size in range(1, len(whole)))
