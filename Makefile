@@ -35,6 +35,7 @@ test: lint
 	$(BIN)/pytest -n 2 --dist loadfile tests/integration $(ARGS)
 
 # On Apache Kafka: by Docker, or by Java 17 and Maven, or HYVE_TEST_BOOTSTRAP=host:port; fails where there is none.
+# The tests of TLS start a node of their own: they need Java 17, Maven and openssl, and are skipped where there is no Java.
 test-kafka: $(VENV)/.test
 	HYVE_TEST_BROKER=apache $(BIN)/pytest -n 2 --dist loadfile -m "kafka and not embedded" tests/integration $(ARGS)
 
