@@ -1,4 +1,4 @@
-"""Blocking Kafka calls by kafka-python: topics, a connection check, one record by position, records by time.
+"""Blocking Kafka calls by kafka-python: topics, one record by position, records by time.
 
 Rules:
 - Called from a thread or a command line, never on an event loop.
@@ -174,12 +174,6 @@ def producing(settings: Settings) -> Iterator[KafkaProducer]:
             producer.flush(60)
         finally:
             producer.close(timeout=5)
-
-
-def check(settings: Settings) -> None:
-    """Raises `HyveError` where no broker answers within the connection timeout."""
-    with _admin(settings):
-        pass
 
 
 def list_topics(settings: Settings) -> dict[str, int]:

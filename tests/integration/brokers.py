@@ -81,7 +81,7 @@ class RunningNode:
 
     def start(self) -> None:
         """Raises `HyveError` where it doesn't answer."""
-        calls.check(load(bootstrap_servers=self.address, connect_timeout=15.0))
+        calls.topic_names(load(bootstrap_servers=self.address, connect_timeout=15.0))
 
     def stop(self, *, kill: bool = False) -> None:
         """Leaves it as it is."""

@@ -47,11 +47,11 @@ def test_it_serves_kafka_while_it_is_open(tmp_path: Path) -> None:
     port = free_port()
     with EmbeddedBroker(tmp_path / "b.log", port) as broker:
         assert broker.address == f"127.0.0.1:{port}"
-        kafka.check(load(bootstrap_servers=broker.address))
+        kafka.topic_names(load(bootstrap_servers=broker.address))
     assert gone(port)
     broker.stop()
     with pytest.raises(HyveError, match=f"cannot reach a Kafka broker at {broker.address}"):
-        kafka.check(load(bootstrap_servers=broker.address, connect_timeout=0.5))
+        kafka.topic_names(load(bootstrap_servers=broker.address, connect_timeout=0.5))
 
 
 @pytest.mark.usefixtures("broker")
