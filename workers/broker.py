@@ -61,11 +61,6 @@ class EmbeddedBroker:
         """host:port to give to clients."""
         return f"127.0.0.1:{self._port}"
 
-    @property
-    def pid(self) -> int | None:
-        """Leader of the broker's process group, while it runs."""
-        return self._process.pid if self._process is not None else None
-
     def __enter__(self) -> EmbeddedBroker:
         self.start()
         return self

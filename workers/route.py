@@ -180,9 +180,6 @@ class Route:
         self._models, self._clients = tuple(models), tuple(clients)
         self.name = self._models[0].name
 
-    def __len__(self) -> int:
-        return len(self._models)
-
     async def complete(self, messages: Messages, tools: Messages) -> ModelReply:
         """The reply of the first model that gives one. ModelError where none does."""
         met: list[ModelError] = []
