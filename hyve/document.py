@@ -144,7 +144,8 @@ def _lines(text: str, start: int, end: int) -> list[Part] | ManyParts | None:
 
 
 _SCALAR_LINE = re.compile(
-    r"""^[ \t]*+(-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?|"(?![\s\\"]{0,64}+[{\[])(?:[^"\\\n]|\\.)*+"
+    r"""^[ \t]*+(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?
+    |"(?![\s\\"]{0,64}+[{\[])(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"
     |true|false|null|-?Infinity|NaN)[ \t\r]*+$""",
     re.MULTILINE | re.VERBOSE,
 )

@@ -146,10 +146,27 @@ def test_scalars_on_lines_are_rows(times: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1\n2", "007\n008\n009", "1.2.3\n4.5.6\n7.8.9", "+1\n+2\n+3", "a\n1\nb\n2", '"a"b\n' * 4]
+    "text",
+    [
+        *("1\n2", "007\n008\n009", "1.2.3\n4.5.6\n7.8.9", "+1\n+2\n+3", "a\n1\nb\n2", '"a"b\n' * 4),
+        *('"a\tb"\n' * 4, '"a\0b"\n' * 4, '"\\x41"\n' * 4, '"\\u12"\n' * 4, "1\u0662\n" * 4, "1.\u0665\n" * 4),
+    ],
 )
 def test_lines_that_are_no_scalars_stay_text(text: str) -> None:
     assert all(part.syntax == "lines" for part in hyve.parse(text).parts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        st.text("\t\0\r\x85\u2028\u0662\\\"'/bu0aAx9.-+eE", max_size=12).map('"{}"'.format),
+        st.text("0123456789\u0662\u00b2.-+eE_", min_size=1, max_size=8),
+    )
+)
+def test_what_looks_like_scalars_on_lines_is_read_or_stays_text(line: str) -> None:
+    """H5: whatever JSON's own reader says of one of them."""
+    found = [part.value for part in hyve.parse(f"{line}\n" * 4).parts if part.syntax == "json"]
+    assert same(found, [] if (read := strictjson.read(line)) is None else [read[0]] * 4)
 
 
 def test_lines_with_commas_are_no_text_beside() -> None:
