@@ -86,7 +86,7 @@ def as_json(source: str) -> str | None:
         pieces = source.split("'")
     # Every second piece is a string; the others are joined, so that each word is looked for once.
     code = "\0".join(pieces[::2])
-    if "(" in code or code.count("\0") != len(pieces) // 2:
+    if "(" in code or len(pieces) % 2 == 0 or code.count("\0") != len(pieces) // 2:
         return None
     for word, same in _SAME_WORDS:
         code = code.replace(word, same)

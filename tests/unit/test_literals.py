@@ -12,7 +12,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hyve.literals import read_literal
@@ -223,7 +223,8 @@ def test_whatever_python_prints_is_read_back(item: Any) -> None:
     assert repr(value(repr(item))) == repr(plain(item))
 
 
-@given(st.text(alphabet="[](){}'\"\\,:=<>ab1.- \nNone", max_size=60))
+@given(st.text(alphabet="[](){}'\"\\,:=<>ab1.- \n\0None", max_size=60))
+@example("{'a': 1, 'b: 2, \0'c': 3}")
 @settings(max_examples=300, deadline=None)
 def test_no_source_raises(source: str) -> None:
     read_literal(source)
