@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyve import lenient, literals, strictjson
+from hyve.errors import InputError
 from hyve.strictjson import Decoder
 
 _FEW = 32
@@ -29,9 +30,10 @@ class Way:
     plain: Callable[[str], str | None] = lambda source: None
 
     def value(self, source: str) -> Any:
-        """The value of a document that was read this way before."""
+        """The value of a document that was read this way before. Raises InputError if there is no room for it now."""
         found = self.read(source)
-        assert found is not None
+        if found is None:  # what was read with more memory, or on a lower stack
+            raise InputError(f"no room to read a document of {len(source):,} characters again: ask with less data")
         return found[0]
 
 

@@ -108,6 +108,13 @@ def test_many_documents_are_read_at_once() -> None:
     assert again.values([(again.STRICT, '{"a": "\\u007f"}')] * 2) == [{"a": "\x7f"}] * 2
 
 
+def test_a_document_that_cannot_be_read_again_is_an_error_of_the_input() -> None:
+    """What is read with little memory left, or deep in the stack, fails as what was asked for, without a traceback."""
+    way = again.Way(lambda source: None)
+    with pytest.raises(hyve.InputError, match="a document of 7 characters again"):
+        again.values([(way, "{'a': 1")])
+
+
 def test_many_kinds() -> None:
     """More than a byte can number."""
     part = hyve.Part({"a": 1}, (0, 8), "json", way=again.STRICT)
