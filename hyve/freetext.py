@@ -13,8 +13,6 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
-from hyve import strictjson
-
 _LINES = 1 << 16
 """Characters of text that are cut into lines at once."""
 _CHARACTERS, _MOST = 1 << 16, 1 << 10
@@ -47,7 +45,7 @@ class FreeText:
         for number, text, _ in outside(self.text, self.spans):
             rows.append({"line": number, "text": text})
             size += len(text)
-            if size >= min(strictjson.RUN, _CHARACTERS) or len(rows) >= _MOST:
+            if size >= _CHARACTERS or len(rows) >= _MOST:
                 yield rows
                 rows, size = [], 0
         if rows:

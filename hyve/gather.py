@@ -414,13 +414,13 @@ def _group_ahead(found: _Grouped, parts: ManyParts, start: int, around: bool) ->
             keys, group = group_of([])
             group.add(i, None, keys, None, line)
         elif kind.listed:
-            value = parts.values((i,))[0]
+            value = parts.value(i)
             keys, group = group_of(value)
             group.add(i, None, keys, len(value), line)
         else:
             keys = set()
             if objects is None or len(objects) < _SAMPLE:
-                keys, objects = group_of(parts.values((i,))[0])
+                keys, objects = group_of(parts.value(i))
             objects.add(i, None, keys, None, line)
     if total < len(parts):  # the last one is the lines
         found.texts.append((start + total, parts[-1].free_text or parts[-1].value))

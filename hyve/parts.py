@@ -8,12 +8,13 @@ Rules:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
 from operator import sub
-from typing import Any, Literal, NamedTuple, get_args, overload
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from hyve import again, strictjson
 from hyve.again import Way
@@ -93,30 +94,34 @@ class _Unread(NamedTuple):
     number: int
 
     def value(self) -> Any:
-        return self.parts.values((self.number,))[0]
+        return self.parts.value(self.number)
 
 
-class _Parts(Sequence[Part]):
-    """Parts that are made when they are asked for."""
+T = TypeVar("T")
 
-    def part(self, number: int) -> Part:
-        raise NotImplementedError
+
+class _Made(Sequence[T]):
+    """Items that are made when they are asked for."""
+
+    @abstractmethod
+    def make(self, number: int) -> T:
+        """One item."""
 
     @overload
-    def __getitem__(self, place: int) -> Part: ...
+    def __getitem__(self, place: int) -> T: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[Part, ...]: ...
+    def __getitem__(self, place: slice) -> tuple[T, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> Part | tuple[Part, ...]:
+    def __getitem__(self, place: int | slice) -> T | tuple[T, ...]:
         number = range(len(self))[place]
-        return tuple(map(self.part, number)) if isinstance(number, range) else self.part(number)
+        return tuple(map(self.make, number)) if isinstance(number, range) else self.make(number)
 
-    def __iter__(self) -> Iterator[Part]:
-        return map(self.part, range(len(self)))
+    def __iter__(self) -> Iterator[T]:
+        return map(self.make, range(len(self)))
 
 
-class LineParts(_Parts):
+class LineParts(_Made[Part]):
     """The parts that are the lines of a very long text."""
 
     def __init__(self, lines: Lines) -> None:
@@ -125,7 +130,7 @@ class LineParts(_Parts):
     def __len__(self) -> int:
         return len(self.lines.starts)
 
-    def part(self, number: int) -> Part:
+    def make(self, number: int) -> Part:
         """One line."""
         span = self.lines.starts[number], self.lines.ends[number]
         return Part(self.lines, span, "json", self.lines.met.get(number, ()))
@@ -150,7 +155,7 @@ def is_bare(value: Any) -> bool:
     return isinstance(value, list) and not any(isinstance(item, dict | Pairs) for item in value[:_RECORDS])
 
 
-class ManyParts(_Parts):
+class ManyParts(_Made[Part]):
     """The parts of a long text, in the order of their spans."""
 
     def __init__(self, text: str, parts: Iterable[Part] = ()) -> None:
@@ -199,7 +204,7 @@ class ManyParts(_Parts):
                 self._kinds = array("L", self._kinds)
         return number
 
-    def part(self, number: int) -> Part:
+    def make(self, number: int) -> Part:
         """One part."""
         kind = self.kind(number)
         held = self._held[number] if kind.way is None else _Unread(self, number)
@@ -219,6 +224,10 @@ class ManyParts(_Parts):
         """Whether all that stands in the spans was read."""
         return not any(unread for _, unread in self._more.values())
 
+    def value(self, number: int) -> Any:
+        """The value of one part."""
+        return self.values((number,))[0]
+
     def values(self, numbers: Sequence[int]) -> list[Any]:
         """The values of some parts."""
         places = [(self._by_number[self._kinds[i]].way, self.starts[i], self.ends[i], i) for i in numbers]
@@ -232,17 +241,16 @@ class ManyParts(_Parts):
 
     def runs(self, numbers: Sequence[int]) -> Iterator[list[Any]]:
         """The values of some parts in runs of so many characters or containers."""
-        step = max(1, min(_STEP, strictjson.RUN >> 12))  # containers are counted of several together
         run: list[int] = []
         size = containers = 0
-        for first in range(0, len(numbers), step):
-            some = numbers[first : first + step]
+        for first in range(0, len(numbers), _STEP):
+            some = numbers[first : first + _STEP]
             span = self.starts[some[0]], self.ends[some[-1]]
             length = sum(map(sub, map(self.ends.__getitem__, some), map(self.starts.__getitem__, some)))
             more = self.text.count("{", *span) + self.text.count("[", *span)
             size += length
             containers += more
-            if run and (size > strictjson.RUN or containers > strictjson.CONTAINERS or len(run) + step > _MOST):
+            if run and (size > strictjson.RUN or containers > strictjson.CONTAINERS or len(run) + _STEP > _MOST):
                 yield self.values(run)
                 run, size, containers = [], length, more
             run += some
@@ -259,7 +267,7 @@ class ManyParts(_Parts):
 
 
 _STEP, _MOST = 1 << 5, 1 << 10
-"""Values that are added to a run together, and values of a run at most."""
+"""Values whose containers are counted and that are added to a run together, and values of a run at most."""
 
 
 class Rows:
@@ -294,7 +302,7 @@ class Rows:
         """The first row, or None."""
         for number in self.numbers:
             if self.spread.get(number) != 0:
-                value = self.parts.values((number,))[0]
+                value = self.parts.value(number)
                 return value[0] if number in self.spread else value
         return None
 
@@ -370,7 +378,7 @@ def kinds_of(parts: Sequence[Part]) -> list[tuple[tuple[Syntax, tuple[str, ...]]
     return [((part.syntax, part.flags), 1) for part in parts]
 
 
-class _Syntaxes(Sequence[str]):
+class _Syntaxes(_Made[str]):
     """The syntaxes of very many parts, a byte each."""
 
     def __init__(self, codes: bytes) -> None:
@@ -382,15 +390,9 @@ class _Syntaxes(Sequence[str]):
     def __contains__(self, syntax: object) -> bool:
         return syntax in _SYNTAXES and _SYNTAXES.index(syntax) in self._codes
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
-        codes = self._codes[place]
-        return _SYNTAXES[codes] if isinstance(codes, int) else tuple(map(_SYNTAXES.__getitem__, codes))
+    def make(self, number: int) -> str:
+        """The syntax of one part."""
+        return _SYNTAXES[self._codes[number]]
 
 
 _SYNTAXES = get_args(Syntax)

@@ -39,7 +39,7 @@ import orjson
 import pyarrow as pa
 
 import hyve
-from hyve import sql, store, strictjson
+from hyve import freetext, parts, sql, store, strictjson
 from tests.bench import payloads
 from tests.unit.documents import fetched
 
@@ -232,6 +232,8 @@ def _measure(file: Path, options: argparse.Namespace) -> dict[str, float]:
     for _ in range(3):
         with (
             mock.patch.multiple(strictjson, LONG=0, RUN=1 << 15, _PIECE=1 << 14),
+            mock.patch.object(freetext, "_CHARACTERS", 1 << 15),
+            mock.patch.object(parts, "_STEP", 1 << 3),
             mock.patch.object(store, "_SOME", 1 << 16),
         ):
             _ours(small, clock)

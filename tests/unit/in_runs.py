@@ -10,7 +10,7 @@ from unittest import mock
 import pyarrow as pa
 
 import hyve
-from hyve import strictjson, tables
+from hyve import freetext, parts, strictjson, tables
 from hyve.gather import gather
 from hyve.shape import TableData
 from tests.fuzz.target import same
@@ -23,6 +23,8 @@ def in_runs(size: int = 1) -> Iterator[None]:
     with (
         mock.patch.multiple(strictjson, LONG=0, RUN=size, _PIECE=1, _AROUND=1),
         mock.patch.multiple(tables, _RUN_CELLS=size, _LINES=1, _ROWS=1),
+        mock.patch.object(freetext, "_CHARACTERS", min(freetext._CHARACTERS, size)),
+        mock.patch.object(parts, "_STEP", max(1, min(parts._STEP, size >> 12))),
     ):
         yield
 
