@@ -112,16 +112,15 @@ def _sample(texts: Values) -> list[str]:
 
 
 def _spread(texts: Values) -> list[str]:
-    if len(texts) <= _SAMPLE:
-        return [text for text in texts.to_pylist() if text not in _NOTHING_TEXTS]
-    places = np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)
-    found: list[Any] = []
-    before = 0
-    # Chunk by chunk: their codes may be too narrow for the texts of all of them.
-    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
-        here: Any = pa.array(places[(places >= before) & (places < before + len(chunk))] - before)
-        found += chunk.take(here).to_pylist()
-        before += len(chunk)
+    """Those that aren't words for "none" of _SAMPLE texts at equal distances, or of all if there are no more."""
+    if len(texts) > _SAMPLE:
+        places = np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.int64)
+        if isinstance(texts, pa.ChunkedArray):  # taken together its codes may be too narrow for the texts of all chunks
+            found = [texts[place].as_py() for place in places.tolist()]
+        else:
+            found = texts.take(pa.array(places)).to_pylist()
+    else:
+        found = texts.to_pylist()
     return [text for text in found if text not in _NOTHING_TEXTS]
 
 
