@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 from unittest import mock
 
@@ -86,6 +87,12 @@ def test_columns_say_what_the_samples_say_one_by_one(listed: list[Any], wrap: An
         assert repr(gathered(text)) == repr(one_by_one(text)) == wanted
 
 
+def store_of(text: str, size: int | None) -> hyve.Datastore:
+    """The store of a text, read at once or in runs of some size."""
+    with nullcontext() if size is None else in_runs(size):
+        return hyve.Datastore.from_text(text)
+
+
 def answer(*listed: dict[str, Any]) -> str:
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": listed}})
 
@@ -94,13 +101,7 @@ def answer(*listed: dict[str, Any]) -> str:
 def test_the_usual_answer_is_read_by_columns(monkeypatch: pytest.MonkeyPatch, size: int | None) -> None:
     monkeypatch.setattr("hyve.gather.formats.find", None)  # not called
     monkeypatch.setattr("hyve.gather.find_runs", None)
-    text = answer(USUAL, {**OTHER, "values": [[1_772_323_200.5, "NaN"], *OTHER["values"]]})
-    if size is None:
-        store = hyve.Datastore.from_text(text)
-    else:
-        with in_runs(size):
-            store = hyve.Datastore.from_text(text)
-    with store:
+    with store_of(answer(USUAL, {**OTHER, "values": [[1_772_323_200.5, "NaN"], *OTHER["values"]]}), size) as store:
         rows = store.query("SELECT * EXCLUDE (count, sum, min, max) FROM metric_points ORDER BY _row_id").records()
         assert len(rows) == 11
         assert rows[4] == {
@@ -201,12 +202,7 @@ VECTOR = json.dumps(
 @pytest.mark.parametrize("size", [None, 4_000])
 def test_a_point_without_a_number_says_which_it_has(text: str, size: int | None) -> None:
     """Invariant 3: means are of finite values, and nobody takes NaN for a value that is missing."""
-    if size is None:
-        store = hyve.Datastore.from_text(text)
-    else:
-        with in_runs(size):
-            store = hyve.Datastore.from_text(text)
-    with store:
+    with store_of(text, size) as store:
         found = store.query(
             "SELECT value_text, count(*) FROM metric_points WHERE value IS NULL GROUP BY 1 ORDER BY 1"
         ).rows
