@@ -395,7 +395,7 @@ class _Syntaxes(_Made[str]):
         return _SYNTAXES[self._codes[number]]
 
 
-_SYNTAXES = get_args(Syntax)
+_SYNTAXES: tuple[str, ...] = get_args(Syntax)
 
 
 def syntaxes(parts: Sequence[Part]) -> Sequence[str]:
