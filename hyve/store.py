@@ -37,7 +37,8 @@ from hyve.ducktypes import list_texts, type_name
 from hyve.encodings import encodable
 from hyve.errors import InputError, SqlError
 from hyve.functions import arm
-from hyve.gather import LINES, Root, gather
+from hyve.gather import Root, gather
+from hyve.groups import LINES
 from hyve.guard import Checked, short
 from hyve.limits import trim
 from hyve.naming import column_name, dotted, free_name, identifier, quote

@@ -43,7 +43,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 def one_by_one(text: str) -> list[dict[str, Any]]:
     """The same, each record read by itself."""
-    with mock.patch("hyve.gather.log_table", return_value=None):
+    with mock.patch("hyve.groups.log_table", return_value=None):
         return rows(text)
 
 
@@ -79,7 +79,7 @@ def test_the_usual_log_is_read_by_columns(monkeypatch: pytest.MonkeyPatch) -> No
     value = [
         {"ts": f"2026-03-01T00:00:{i:02d}Z", "level": "warn", "msg": "x", "service": "a", "ms": i} for i in range(9)
     ]
-    monkeypatch.setattr("hyve.gather.formats.find", None)  # not called
+    monkeypatch.setattr("hyve.groups.formats.find", None)  # not called
     assert rows(json.dumps(value)[:-30]) == rows(json.dumps(value[:8]))
     found = rows(json.dumps(value))
     assert found[3] == {

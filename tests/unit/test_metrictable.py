@@ -72,7 +72,7 @@ OTHER = {"metric": {"job": "b", "__name__": "up_total", "pod": "cart-0"}, "value
 
 def one_by_one(text: str) -> Any:
     """What is gathered where no series are known by their columns."""
-    with mock.patch("hyve.gather.formats.series_keys", return_value=None):
+    with mock.patch("hyve.groups.formats.series_keys", return_value=None):
         return gathered(text)
 
 
@@ -99,8 +99,8 @@ def answer(*listed: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("size", [None, 100])
 def test_the_usual_answer_is_read_by_columns(monkeypatch: pytest.MonkeyPatch, size: int | None) -> None:
-    monkeypatch.setattr("hyve.gather.formats.find", None)  # not called
-    monkeypatch.setattr("hyve.gather.find_runs", None)
+    monkeypatch.setattr("hyve.groups.formats.find", None)  # not called
+    monkeypatch.setattr("hyve.groups.find_runs", None)
     with store_of(answer(USUAL, {**OTHER, "values": [[1_772_323_200.5, "NaN"], *OTHER["values"]]}), size) as store:
         rows = store.query("SELECT * EXCLUDE (count, sum, min, max) FROM metric_points ORDER BY _row_id").records()
         assert len(rows) == 11

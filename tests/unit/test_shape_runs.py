@@ -108,7 +108,7 @@ def test_runs_that_ask_for_different_columns(
     """They are read again in runs, and never as a whole."""
     text = json.dumps(around([{"@id": i, **record} for i, record in enumerate(found[::-1] if back else found)], place))
     with in_runs(), monkeypatch.context() as patch:
-        patch.setattr("hyve.gather.shred", None)
+        patch.setattr("hyve.groups.shred", None)
         gathered(text)
     check(text)
     check(text, look=stored)
@@ -169,7 +169,7 @@ def test_runs_of_an_inner_list_that_ask_for_different_columns(
 ) -> None:
     text = json.dumps(single([{"@id": i, **record} for i, record in enumerate(found * 4)], place))
     with in_runs(), monkeypatch.context() as patch:
-        patch.setattr("hyve.gather.shred", None)
+        patch.setattr("hyve.groups.shred", None)
         gathered(text)
     check(text)
     check(text, look=stored)
@@ -231,7 +231,7 @@ def test_any_store_of_lines(found: list[tuple[Any, str]]) -> None:
 def test_lines_that_ask_for_different_columns(found: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join(map(json.dumps, found))
     with in_runs(), monkeypatch.context() as patch:
-        patch.setattr("hyve.gather.shred", None)
+        patch.setattr("hyve.groups.shred", None)
         gathered(text)
     check(text)
 
