@@ -277,22 +277,21 @@ class _Shown(_Masked):
         return self._redactor.mask_value(self._store.reconstruct(i))
 
     def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
-        true = self.names.columns[table]
+        true, table = self.names.columns[table], self.names.tables[table]
         read = self._store.columns(
-            self.names.tables[table], [true[name] for name in names], [true[name] for name in lists if name in true]
+            table, [true[name] for name in names], [true[name] for name in lists if name in true]
         )
         found: dict[str, pa.Array[Any]] = {}
-        typed = self._typed(self.names.tables[table])
+        masked: dict[str, pa.Array[Any] | None] = {}
+        typed = self._typed(table)
         for name in names:
-            column = read.pop(true[name])
-            text = typed.get(true[name])
-            if text is not None:
-                texts = self._store.columns(self.names.tables[table], [text])[text]
-                masked = mask_column(self._redactor, text, texts)
-                found[name] = column if masked is None else _untold(column, texts, masked)
-                continue
-            masked = mask_column(self._redactor, true[name], column)
-            found[name] = column if masked is None else masked
+            own = true[name]
+            column, text = read.pop(own), typed.get(own, own)
+            texts = column if text == own else self._store.columns(table, [text])[text]
+            if text not in masked:
+                masked[text] = mask_column(self._redactor, text, texts)
+            other = masked[text]
+            found[name] = column if other is None else other if text == own else _untold(column, texts, other)
         return found
 
     def spelled(self, statement: str) -> str:
@@ -423,4 +422,4 @@ def mask_column(redactor: Redactor, name: str, column: pa.Array[Any]) -> pa.Arra
     return changed(column, name, redactor, redactor.mask_cells)
 
 
-__all__ = ["MaskedStore", "answers", "build", "changed", "follows", "mask_column", "spelled", "tells"]
+__all__ = ["MaskedStore", "answers", "build", "changed", "follows", "mask_column", "spelled", "tells", "told"]
