@@ -42,12 +42,11 @@ class RowLines:
         self.order, self._names, self._heads = list(view.order), list(view.names), list(view.heads)
         self._further = deque(view.further)
         self.set_width(view.least)
-        self.shown: list[Row] = []
 
-    def next(self) -> Row | None:
-        """The next row."""
+    def next(self, shown: list[Row]) -> NextRow | None:
+        """The row that comes after those that are `shown`."""
         found = next(self._rows, None)
-        return None if found is None else Row(self, *found, self._part(found[0]))
+        return None if found is None else NextRow(self, shown, Row(self, *found, self._part(found[0])))
 
     def set_width(self, width: int) -> None:
         """Shows so many cells of each row, those that matter most."""
@@ -66,15 +65,15 @@ class RowLines:
         """Whether rows have all cells that there are."""
         return self.width == len(self.order) and not self._further
 
-    def wider(self) -> int:
+    def wider(self, shown: Sequence[Row]) -> int:
         """Shows one more cell of each row, and says its place."""
         if self.width == len(self.order):
             column = self._further.popleft()
             self.order.append(len(self._names))
             self._names.append(column.name)
             self._heads.append(quote(column.name))
-            cells = self.view.cells(column, [row.order for row in self.shown])
-            for row, cell in zip(self.shown, cells, strict=True):
+            cells = self.view.cells(column, [row.order for row in shown])
+            for row, cell in zip(shown, cells, strict=True):
                 row.append(cell)
         self.set_width(self.width + 1)
         return self.order[self.width - 1]
@@ -104,22 +103,8 @@ class Row:
         self._longer = False
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:
-        """It, or more of its cells; a table's first row comes with the head."""
-        lines: list[Line] = []
-        room = ladder.room
-        if not self._tokens:
-            if not self._rows.shown:
-                lines.append(self._rows.head())
-                while self._rows.width > _FIRST and lines[0].tokens + self.line(SHORT).tokens > room + SPARE_ROOM:
-                    self._rows.set_width(self._rows.width - 1)
-                    lines = [self._rows.head()]
-                room -= lines[0].tokens
-                if not self._rows.widest:
-                    ladder.add(Wider(self._rows, self.share))
-            self._rows.shown.append(self)
-            if (further := self._rows.next()) is not None:
-                ladder.add(further)
-        return [*lines, *self.more(ladder, room)]
+        """More of its cells."""
+        return self.more(ladder, ladder.room)
 
     def more(self, ladder: Ladder, room: int) -> list[Line]:
         """More of its cells, none where all that are due now are shown."""
@@ -251,6 +236,41 @@ class Row:
         return Line(self.table, ROWS, self.order, text, part=self._part, notes=notes)
 
 
+class NextRow:
+    """A row that is not shown yet: its table's first one comes with the head.
+
+    It knows those that are `shown`, and a row does not: a view that holds itself would hold its table, too.
+    """
+
+    section = ROWS
+
+    def __init__(self, rows: RowLines, shown: list[Row], row: Row) -> None:
+        self.table, self.order, self.share = row.table, row.order, row.share
+        self.least, self.done = 0.0, True
+        self._rows, self._shown, self._row = rows, shown, row
+
+    def grow(self, ladder: Ladder) -> Sequence[Line]:
+        """The row, which grows by itself from then on."""
+        rows, row = self._rows, self._row
+        lines: list[Line] = []
+        room = ladder.room
+        if not self._shown:
+            lines.append(rows.head())
+            while rows.width > _FIRST and lines[0].tokens + row.line(SHORT).tokens > room + SPARE_ROOM:
+                rows.set_width(rows.width - 1)
+                lines = [rows.head()]
+            room -= lines[0].tokens
+            if not rows.widest:
+                ladder.add(Wider(rows, self._shown, self.share))
+        self._shown.append(row)
+        if (further := rows.next(self._shown)) is not None:
+            ladder.add(further)
+        lines += row.more(ladder, room)
+        if not row.done:
+            ladder.add(row)
+        return lines
+
+
 def _plain(cell: Any) -> bool:
     return type(cell) not in (str, Decimal) and cell is not LEFT_OUT
 
@@ -260,27 +280,27 @@ class Wider:
 
     section, order = ROWS, ROW_HEAD
 
-    def __init__(self, rows: RowLines, share: float) -> None:
+    def __init__(self, rows: RowLines, shown: Sequence[Row], share: float) -> None:
         self.table, self.share = rows.index, share
-        self._rows = rows
+        self._rows, self._shown = rows, shown
         self.done = False
         self.least = rows.least
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """The head and the rows with the next cell."""
-        rows = self._rows
+        rows, shown = self._rows, self._shown
         room = ladder.room
         while True:
-            place = rows.wider()
-            for row in rows.shown:
+            place = rows.wider(shown)
+            for row in shown:
                 room -= row.widen(place, ladder, room)
             if room < SPARE_ROOM or rows.widest or rows.least > max(self.least, ladder.spent):
                 break
-        for row in rows.shown:
+        for row in shown:
             if not row.reached_now(ladder):
                 ladder.add(Filled(row))
         self.least, self.done = rows.least, rows.widest
-        return [rows.head(), *(row.now() for row in rows.shown)]
+        return [rows.head(), *(row.now() for row in shown)]
 
 
 class Filled:

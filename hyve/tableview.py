@@ -133,7 +133,7 @@ class TableView:
             rows = RowLines(
                 i, self.rows, lambda row: int(owners[row]) if parts else -1, self.in_toon, (LEGEND["both"],)
             )
-            first = rows.next()
+            first = rows.next([])
             if first is not None:
                 yield first
         if len(told(table)) > len(views):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import re
+import weakref
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +15,8 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 import hyve
-from hyve import notation, rank
+from hyve import notation, rank, views
+from hyve.columns import Columns
 from hyve.prompt import size
 from tests.unit.documents import fetched
 
@@ -116,6 +120,26 @@ def test_a_larger_budget_only_adds_rows() -> None:
 
     small, large = shown(1500), shown(3000)
     assert small < large
+
+
+@pytest.mark.parametrize("budget", [1500, 16_000])
+def test_a_view_lets_go_of_its_tables(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are as large as the data, and the collector of cycles may come late."""
+    read: list[weakref.ref[Columns]] = []
+
+    class Noted(Columns):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            read.append(weakref.ref(self))
+
+    monkeypatch.setattr(views, "Columns", Noted)
+    gc.disable()
+    try:
+        assert hyve.view(json.dumps(orders(5000)), question="anything odd?", budget=budget).cut
+        assert read
+        assert not any(columns() for columns in read)
+    finally:
+        gc.enable()
 
 
 def test_empty_and_missing_data() -> None:
