@@ -74,12 +74,11 @@ def names_errors(view: ColumnView) -> bool:
     return not rank.name_words(view.column.name).isdisjoint(_ERRORS)
 
 
-def one_of_each(found: Profile, ranked: Sequence[int]) -> list[tuple[int, int]]:
-    """(row, column) of a row for each kind that such columns have, but for the usual one and those that say success;
-    rarer kinds first."""
-    told = [i for i in ranked if tells_faults(found.views[i])]
+def one_of_each(found: Profile, faulty: Sequence[int]) -> list[tuple[int, int]]:
+    """(row, column) of a row for each kind that the columns `faulty` (`tells_faults`) have, but for the usual one and
+    those that say success; rarer kinds first."""
     chosen: dict[int, int] = {}
-    for i in told[:_COLUMNS]:
+    for i in faulty[:_COLUMNS]:
         view = found.views[i]
         codes, values, nulls, counts = found.columns.counted(view.column.name)
         if len(values) == 1 and not nulls:

@@ -166,13 +166,14 @@ _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 def row_view(
     found: Profile,
     ranked: Sequence[int],
+    faulty: Sequence[int],
     question: Question,
     rare: bool = True,
     short: bool = True,
     named: Sequence[Named] = (),
 ) -> RowView | None:
-    """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole. `named`
-    are the entities that the question names."""
+    """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole. `faulty`
+    are the columns that tell what failed, `named` the entities that the question names."""
     table, views = found.table, found.views
     if table.rows <= 1:
         return None  # the column views say it all
@@ -185,7 +186,7 @@ def row_view(
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
     odd = stands_out(found) if rare else StandsOut((), ())
-    faults = one_of_each(found, ranked) if rare else []
+    faults = one_of_each(found, faulty) if rare else []
     shares, reasons = _candidates(found, question, odd.rows, faults)
     because = [i for row in shares for i in reasons.get(row, ())]
     first, least = _picked(found, keep, because, question.words, rare)

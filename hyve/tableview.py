@@ -83,11 +83,13 @@ class Switches:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table's views; `note` is said in its header, `asked` of the entities that the question names."""
+    """A table's views; `faulty` are the columns that tell what failed, `note` is said in its header, `asked` of the
+    entities that the question names."""
 
     index: int
     profile: Profile
     ranked: tuple[int, ...]
+    faulty: Sequence[int]
     means: tuple[tuple[str, tuple[str, ...]], ...]
     example: str
     rows: RowView | None
@@ -105,10 +107,10 @@ class TableView:
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
-        alone -= {k for k in alone if views[k].column.name in self.mistyped or tells_faults(views[k])}
+        alone -= {k for k in alone if views[k].column.name in self.mistyped or k in self.faulty}
         alone -= {k for k in alone if not views[k].same and not shown_whole(_only(views[k]), SHORT)}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
-            named, tells, name = names_entities(views[k]), tells_faults(views[k]), views[k].column.name
+            named, tells, name = names_entities(views[k]), k in self.faulty, views[k].column.name
             share = 1.3 / (1 + 0.15 * place)
             share = 1.25 if named and place < _NAMING else max(1.1, share) if tells else share
             few = SMALL if named or tells else _VALUES
@@ -237,7 +239,10 @@ def table_view(
         found = replace(found, views=views)
     views = found.views
     places = range(len(views))
-    ranked = tuple(sorted(places, key=lambda i: (_column_rank(views[i], table, words), i)) if switches.rank else places)
+    tell = {i for i in places if tells_faults(views[i])}
+    by_rank = sorted(places, key=lambda i: (_column_rank(views[i], i in tell, table, words), i))
+    ranked = tuple(by_rank if switches.rank else places)
+    faulty = [i for i in ranked if i in tell]
     parent, name = _series_name(tables, table)
     averages = tuple(_means(found, ranked, words, parent, name, only))
     asked = named(found, question) if switches.rank else []
@@ -245,15 +250,15 @@ def table_view(
     series = (
         _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
     )
-    rows = row_view(found, ranked, question, switches.rank, not switches.toon, asked)
+    rows = row_view(found, ranked, faulty, question, switches.rank, not switches.toon, asked)
     said = tuple(_of_entity(found, ranked, one, only) for one in asked)
     other = mistyped(columns, views, lambda text: listing(text, 40))
-    return TableView(index, found, ranked, averages, example, rows, series, other, switches.toon, note, said)
+    return TableView(index, found, ranked, faulty, averages, example, rows, series, other, switches.toon, note, said)
 
 
-def _column_rank(view: ColumnView, table: Table, words: Sequence[str]) -> float:
-    """Lower comes first: columns the question names, then filled and telling ones, then ids and constants."""
-    tells = tells_faults(view)
+def _column_rank(view: ColumnView, tells: bool, table: Table, words: Sequence[str]) -> float:
+    """Lower comes first: columns the question names, then filled and telling ones (`tells`: what failed), then ids and
+    constants."""
     score = (-4.0 if names_errors(view) else -2.0) if tells else view.nulls / max(1, table.rows) * 4
     if view.distinct <= 1 and not tells:
         score += 3
