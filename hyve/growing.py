@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, chain
 
 from hyve.fit import Line
-from hyve.ladder import ROOMY, Growing, Ladder
+from hyve.ladder import ROOMY, Ladder
 from hyve.rowview import SPARE, show
 
 SHORT, LONG = 60, 160
@@ -42,68 +42,61 @@ class Plain:
     _said = False
 
 
-@dataclass(frozen=True)
-class Part:
-    """One of the things that a line lists, and the columns that it is about."""
-
-    text: str
-    columns: tuple[str, ...] = ()
-
-
 class Listing:
-    """A line that lists things, so many of them as there is room for; then `more` says how many there are besides.
+    """A line that lists `texts`, so many of them as there is room for; then `more` says how many there are besides.
 
-    Beyond `few` it lists one more for each `each` tokens that are spent.
+    Beyond `few` it lists one more for each `each` tokens that are spent. `columns` are those that each text is about.
     """
 
     def __init__(
         self,
         line: Line,
         share: float,
-        parts: Sequence[Part],
+        texts: Sequence[str],
         more: Callable[[int], str],
         few: int = 1 << 30,
         each: float = math.inf,
+        columns: Sequence[tuple[str, ...]] = (),
     ) -> None:
         self.table, self.section, self.order = line.slot
         self.share, self.least, self.done = share, 0.0, False
-        self._line, self._parts, self._more = line, parts, more
+        self._line, self._texts, self._more, self._columns = line, texts, more, columns
         self._few, self._each = few, each
         self._listed = self._size = self._length = 0
+        self._ends = list(accumulate((len(text) + 2 for text in texts), initial=0))
 
     def _said(self, count: int) -> Line:
-        line, parts = self._line, self._parts[:count]
-        text = line.text + ", ".join([part.text for part in parts]) + self._more(count)
-        columns = line.columns + tuple(name for part in parts for name in part.columns)
+        line = self._line
+        text = line.text + ", ".join(self._texts[:count]) + self._more(count)
+        columns = (*line.columns, *chain.from_iterable(self._columns[:count]))
         return Line(*line.slot, text, columns, varied=line.varied, notes=line.notes)
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:
-        """As many parts more as there is room for, and at least one."""
-        listed, most = self._listed, self._most(ladder)
+        """As many texts more as there is room for, and at least one."""
+        listed, most, ends = self._listed, self._most(ladder), self._ends
         said = self._said(most)
         longer = len(said.text) - self._length
         # What is certain to be too long is not counted.
         size = longer // _CHARACTERS if longer > _LONG_WORDS * ladder.room else said.tokens - self._size
         while size > ladder.room + SPARE_ROOM and most > listed + 1:
-            sizes = list(accumulate(len(part.text) + 2 for part in self._parts[listed:most]))
             head = 0 if listed else len(self._line.text)
-            fits = bisect_right(sizes, (head + sizes[-1]) * ladder.room // size - head)
-            most = min(listed + max(1, fits), most - 1)
+            end = (head + ends[most] - ends[listed]) * ladder.room // size - head + ends[listed]
+            most = min(max(listed + 1, bisect_right(ends, end, listed, most) - 1), most - 1)
             said = self._said(most)
             size = said.tokens - self._size
         self._listed, self._size, self._length = most, said.tokens, len(said.text)
-        self.done = most == len(self._parts)
+        self.done = most == len(self._texts)
         self.least = self._each * self._next(most) if most >= self._few else 0.0
         return [said]
 
     def _most(self, ladder: Ladder) -> int:
-        """How many parts may be listed now."""
+        """How many texts may be listed now."""
         most = max(self._few, self._listed)
         if self._listed >= self._few:
             most = self._next(self._listed)
-        while most < len(self._parts) and self._each * self._next(most) <= ladder.spent:
+        while most < len(self._texts) and self._each * self._next(most) <= ladder.spent:
             most = self._next(most)
-        return min(most, len(self._parts))
+        return min(most, len(self._texts))
 
     @staticmethod
     def _next(count: int) -> int:
@@ -147,6 +140,3 @@ class Cell:
         elif wanted >= SHORT and ladder.spent < ROOMY:
             self.least = float(ROOMY)
         return [line]
-
-
-__all__ = ["LONG", "SHORT", "SPARE_ROOM", "Cell", "Growing", "Listing", "Part", "Plain"]

@@ -22,7 +22,7 @@ from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
-from hyve.growing import SHORT, Cell, Listing, Part, Plain
+from hyve.growing import SHORT, Cell, Listing, Plain
 from hyve.ladder import Item, Ladder
 from hyve.mistyped import mistyped
 from hyve.naming import quote
@@ -119,12 +119,12 @@ class TableView:
         order = len(views)
         for of_entities, share in ((True, 1.25), (False, 0.7)):
             some = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
-            for label, pieces in _alike(some):
-                yield Listing(Line(i, COLUMNS, order, label), share, pieces, _nothing)
+            for label, alike in _alike(some):
+                line = Line(i, COLUMNS, order, label)
+                yield Listing(line, share, [*alike], _nothing, columns=[*alike.values()])
                 order += 1
         for place, (text, averages) in enumerate(self.means):
-            said = [Part(average) for average in averages]
-            yield Listing(Line(i, MEANS, place, text), 1.2 / (1 + 0.8 * place), said, _more_of(len(said)))
+            yield Listing(Line(i, MEANS, place, text), 1.2 / (1 + 0.8 * place), averages, _more_of(len(averages)))
         for place, text in enumerate(self.asked):
             yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
@@ -201,7 +201,7 @@ class Brief:
         names = [column.name for column in told(table)]
         first = max(1.1, self.naming if self.entities else 0.0)
         yield Plain(Line(i, HEAD, 0, _header(table, self.note)), first)
-        said = [Part(quote(name)) for name in names[:_NAMES]]
+        said = [quote(name) for name in names[:_NAMES]]
         yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, _more_of(len(names)))
         for view in self.entities:
             yield _column(i, names.index(view.column.name), self.naming, view, SMALL, _VALUE, {}, None)
@@ -385,8 +385,9 @@ def _one_value(view: ColumnView) -> bool:
     return view.distinct <= 1 and not view.odd
 
 
-def _alike(views: Sequence[ColumnView]) -> Iterable[tuple[str, list[Part]]]:
-    """(label, what is listed) of the columns that take few words: of one value, empty, or the same as another."""
+def _alike(views: Sequence[ColumnView]) -> Iterable[tuple[str, dict[str, tuple[str, ...]]]]:
+    """(label, what is listed, each with its columns) of those that take few words: of one value, empty, or the same as
+    another."""
     groups: dict[str, dict[str, list[Column]]] = {}
     for view in views:
         if view.same:
@@ -397,20 +398,20 @@ def _alike(views: Sequence[ColumnView]) -> Iterable[tuple[str, list[Part]]]:
             label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", _item(view)
         groups.setdefault(label, {}).setdefault(value, []).append(view.column)
     for label, values in groups.items():
-        parts: list[Part] = []
+        listed: dict[str, tuple[str, ...]] = {}
         told = 0
         for value, alike in values.items():
             most = _EQUAL if value else 1
             for start in range(0, len(alike), most):
                 some = tuple(column.name for column in alike[start : start + most])
                 names = [quote(name) for name in some]
-                parts.append(Part(" = ".join([*names, value]) if value else ", ".join(names), some))
+                listed[" = ".join([*names, value] if value else names)] = some
                 told += len(some)
                 if told >= _TOGETHER:
-                    yield f"- {label}: ", parts
-                    parts, told = [], 0
-        if parts:
-            yield f"- {label}: ", parts
+                    yield f"- {label}: ", listed
+                    listed, told = {}, 0
+        if listed:
+            yield f"- {label}: ", listed
 
 
 def _item(view: ColumnView) -> str:
@@ -454,9 +455,9 @@ def _column(
         each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
         names = series if name == SERIES else {}
         shown = [(f"{value} = {names[value]}" if value in names else value, n) for value, n in view.values]
-        parts = [Part(listing(text) if each else f"{listing(text)} ×{count:,}") for text, count in shown]
+        said = [listing(text) if each else f"{listing(text)} ×{count:,}" for text, count in shown]
         text = f"{head}: {view.distinct} values{each}{mean}{nulls}: "
-        return Listing(line(text), share, parts, _more_of(view.distinct), few, each_more)
+        return Listing(line(text), share, said, _more_of(view.distinct), few, each_more)
     edges: list[str] = []
     filled = view.rows - view.nulls
     short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
