@@ -284,7 +284,13 @@ def spread(rows: int | NDArray[np.int64], most: int) -> list[int]:
 @lru_cache(maxsize=24)
 def _reversed(bits: int) -> NDArray[np.float64]:
     """The numbers of so many bits, their bits reversed behind the point."""
-    places = np.zeros(1)
-    for bit in range(1, bits + 1):
-        places = np.concatenate([places, places + 0.5**bit])
-    return places
+    return reversed_bits(np.arange(1 << bits)) / (1 << bits)
+
+
+def reversed_bits(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bits of numbers below a power of two reversed: in this order the first of 0 to n lie all over them."""
+    bits = int(numbers.max(initial=0)).bit_length()
+    found = np.zeros_like(numbers)
+    for bit in range(bits):
+        found |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    return found

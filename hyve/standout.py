@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hyve import rank
 from hyve.categories import Categories
 from hyve.changes import Change, Changes, series_of
-from hyve.columns import Codes
+from hyve.columns import Codes, reversed_bits
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, is_dimension, is_measure
 from hyve.states import with_shares
@@ -198,15 +198,9 @@ class _Scores:
     def rows(self) -> list[tuple[int, float, list[int]]]:
         """(row, score, columns) of those that stand out most; of many that do for the same reason only some."""
         rare = np.flatnonzero(self.best > _STANDS_OUT)
-        # Of those that stand out alike some are shown from all over the table: the earliest would say that it is over.
-        alike = np.lexsort((rare, -self.best[rare], self.kind[rare]))
-        apart = (np.diff(self.kind[rare[alike]]) != 0) | (np.diff(self.best[rare[alike]]) != 0)
-        starts, sizes = rank.runs(np.concatenate([np.zeros(min(1, len(rare)), np.int64), np.cumsum(apart)]))
-        place = np.zeros(len(rare), np.int64)
-        place[alike] = np.where(
-            np.repeat(sizes, sizes) > _MANY_ALIKE, _spread_out(np.arange(len(rare)) - np.repeat(starts, sizes)), 0
-        )
-        rare = rare[np.lexsort((rare, place, -self.best[rare]))]
+        if not len(rare):
+            return []
+        rare = rare[np.lexsort((rare, self._all_over(rare), -self.best[rare]))]
         by_kind = np.argsort(self.kind[rare], kind="stable")
         kinds = self.kind[rare][by_kind]
         starts, sizes = rank.runs(kinds)
@@ -222,11 +216,14 @@ class _Scores:
                 found.append((row, score, list(dict.fromkeys([int(self.column[row]), *others]))))
         return found
 
-
-def _spread_out(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bits of numbers below a power of two reversed: in this order the first of 0 to n lie all over them."""
-    bits = int(numbers.max(initial=0)).bit_length()
-    found = np.zeros_like(numbers)
-    for bit in range(bits):
-        found |= ((numbers >> bit) & 1) << (bits - 1 - bit)
-    return found
+    def _all_over(self, rare: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The place of each of some rows among many that stand out alike, by which those shown are from all over the
+        table: the earliest would say that it is over."""
+        places = np.zeros(len(rare), np.int64)
+        if len(rare) > _MANY_ALIKE:
+            alike = np.lexsort((rare, -self.best[rare], self.kind[rare]))
+            apart = (np.diff(self.kind[rare[alike]]) != 0) | (np.diff(self.best[rare[alike]]) != 0)
+            starts, sizes = rank.runs(np.append(0, np.cumsum(apart)))
+            of_alike = reversed_bits(np.arange(len(rare)) - np.repeat(starts, sizes))
+            places[alike] = np.where(np.repeat(sizes, sizes) > _MANY_ALIKE, of_alike, 0)
+        return places
