@@ -64,6 +64,7 @@ class Listing:
         self._few, self._each = few, each
         self._listed = self._size = self._length = 0
         self._ends = list(accumulate((len(text) + 2 for text in texts), initial=0))
+        self._tried = -1, line
 
     def _said(self, count: int) -> Line:
         line = self._line
@@ -74,7 +75,9 @@ class Listing:
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """As many texts more as there is room for, and at least one."""
         listed, most, ends = self._listed, self._most(ladder), self._ends
-        said = self._said(most)
+        if self._tried[0] != most:  # the same may be tried until there is room for it
+            self._tried = most, self._said(most)
+        said = self._tried[1]
         longer = len(said.text) - self._length
         # What is certain to be too long is not counted.
         size = longer // _CHARACTERS if longer > _LONG_WORDS * ladder.room else said.tokens - self._size
