@@ -23,11 +23,11 @@ _NAMING = frozenset({"fingerprint", "hash", "id", "key", "line", "uuid"})
 """What a column called so has of an error tells it apart from others, but says nothing."""
 _WORDS = frozenset({"alert", "crit", "critical", "err", "error", "fatal", "info", "warn", "warning"})
 """What is called a level is one of messages where one of its kinds is among these, or where it is a number."""
-_GOOD = frozenset(
+_GOOD = frozenset({"-", "n/a"}) | rank.name_words(
     """
-    - active available complete completed connected healthy info n/a none noerror normal ok passed ready running
-    success succeeded successful unset up valid
-    """.split()  # noqa: SIM905 (a list would take twenty lines)
+    active available complete completed connected healthy info none noerror normal ok passed ready running success
+    succeeded successful unset up valid
+    """
 )
 _REDIRECTED, _HTTP = 400, range(100, 600)
 _KINDS, _COLUMNS = 20, 4

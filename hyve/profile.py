@@ -21,8 +21,8 @@ from hyve import rank
 from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns, Values, nested
 
-PROFILED = 80
-"""So many columns of a table are described, or more where the budget has room for them."""
+_PROFILED = 480
+"""So many columns of a table are described before all else is said."""
 SMALL = 64
 """A dimension of up to this many values has all of them named."""
 SERIES = "series_idx"
@@ -155,7 +155,7 @@ def told(table: Table) -> list[Column]:
     ]
 
 
-def profile(columns: Columns, most: int = PROFILED) -> Profile:
+def profile(columns: Columns, most: int = _PROFILED) -> Profile:
     """The figures of a table's columns, `most` of them, in the order of the columns."""
     views: list[ColumnView] = []
     if columns.table.rows:
@@ -382,20 +382,20 @@ def is_dimension(view: ColumnView) -> bool:
     return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
 
 
-_CODES = frozenset(
+_CODES = rank.name_words(
     """
     code epoch errno id index leader line lineno opcode p pid port ppid priority qclass qtype rcode severity signal
     status task tid uid version
-    """.split()  # noqa: SIM905 (a list would take twenty lines)
+    """
 )
 _QUANTITIES = frozenset({"available", "bytes", "free", "heap", "memory", "rss", "size", "usage", "used", "value"})
 """What large whole numbers that hardly repeat are of, where they are no ids."""
 _TYPES = frozenset({"int", "long", "no", "num", "number", "value"})
-_TIMES = frozenset(
+_TIMES = rank.name_words(
     """
     after at before created date end ended epoch expires expiry modified seen since start started time timestamp ts
     until updated
-    """.split()  # noqa: SIM905 (a list would take twenty lines)
+    """
 )
 _EPOCH = 10**8
 """Seconds since 1970 of times that machine data has."""

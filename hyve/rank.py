@@ -18,13 +18,6 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _OTHER = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]+|\d+(?:\.\d+)*")
 _BETWEEN = re.compile(rf"[{_CJK}]+")
 _TERMS = 40
-_COMMON = frozenset(
-    """
-    a an and are as at be been by did do does entries for from had has have how i in is it its look me my of on or
-    our per show tell that the their them there these they this to was we were what when where which who why will
-    with you your
-    """.split()  # noqa: SIM905 (a list would take fifty lines)
-)
 
 
 def words(text: str) -> list[str]:
@@ -56,6 +49,17 @@ def _pieces(run: str) -> list[str]:
     if run[0] < "\u3040" or len(run) == 1:
         return [run.lower()]
     return [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+_COMMON = frozenset(
+    words(
+        """
+        a an and are as at be been by did do does entries for from had has have how i in is it its look me my of on or
+        our per show tell that the their them there these they this to was we were what when where which who why will
+        with you your
+        """
+    )
+)
 
 
 def terms(query: str) -> list[str]:

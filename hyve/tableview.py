@@ -55,8 +55,6 @@ _NAMING = 16
 _SAMPLE = 60
 _TOGETHER, _EQUAL = 24, 12
 """Most columns of one value that share a line, and that are told together."""
-_PROFILED = 480
-"""So many columns are described before all else is said."""
 _VALUES, _VALUE, _LISTING = 5, 30, 12
 """So many values of a column are told, of so many columns one more for so many tokens that are spent; of who rows are
 about all are."""
@@ -231,7 +229,7 @@ def table_view(
     """The candidates of one of the tables."""
     columns = tables[index]
     words = question.words
-    table, found = columns.table, profile(columns, _PROFILED)
+    table, found = columns.table, profile(columns)
     only = kinds(columns)
     if only is not None and not only.all:
         unlike = {only.measure, *only.parts}

@@ -90,7 +90,7 @@ def read(text: str) -> Shown:
             continue
         elif line.startswith("rowid|"):
             heads = _cells(line)
-            names = [_NAME.match(head)[0] for head in heads]  # type: ignore[index]
+            names = [match[0] for head in heads if (match := _NAME.match(head))]
             table.heads = dict(zip(names, heads, strict=True))
         elif _ROW.match(line):
             cells = _cells(line)
