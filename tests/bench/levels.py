@@ -1,10 +1,10 @@
 """Changes of level and of shares that are told, found and false, as Markdown: `python -m tests.bench.levels`.
 
-What is calm is `tests.unit.test_changes.calm` and fainter kinds of the same; it has no change, and what is told of it
+What is calm is `tests.unit.changes_inputs.calm` and fainter kinds of the same; it has no change, and what is told of it
 is false. A change is found where one is told, and at its place: within a fiftieth of the rows, of skewed numbers within
 a twentieth (their values before and behind overlap). Places are random, from a tenth of the rows to nine; onsets are in
 the last rows. All numbers of a seed are the columns of one table with times, read as any input is. Kinds without a
-change are those of `tests.unit.test_changes.calm_kinds`; a change of a share is found within a twentieth of the rows.
+change are those of `tests.unit.changes_inputs.calm_kinds`; a change of a share is found within a twentieth of the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hyve.changes import Changes
 from hyve.columns import Columns
 from hyve.profile import profile
 from hyve.shares import blocks_of, shares_in
-from tests.unit.test_changes import at, calm, calm_kinds, drawn
+from tests.unit.changes_inputs import at, calm, calm_kinds, drawn
 
 Numbers = dict[str, NDArray[np.float64]]
 _ROWS = (300, 768, 2_000, 5_000)

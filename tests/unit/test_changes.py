@@ -1,53 +1,17 @@
-"""Rows that stand out though nobody asked: changes of level, gaps, what is absent, odd ids, all columns (H18, H19)."""
+"""Changes of numbers: levels, what goes on rising, and gaps between times (H18)."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-import hyve
-from hyve import rank
-from hyve.oddtexts import far_numbers
-
-START = datetime(2026, 1, 31, 12)
-
-
-def at(seconds: float) -> str:
-    return (START + timedelta(seconds=seconds)).isoformat() + "Z"
-
-
-def data_of(value: Any, budget: int = 1500) -> str:
-    text = hyve.view(json.dumps(value), "", budget).text
-    return text.split("\n# Data ", 1)[1].split("\n", 1)[1].rsplit("\n# End ", 1)[0]
-
-
-def rows_in(text: str) -> list[int]:
-    return [int(row) for row in re.findall(r"^(\d+)\|", text, re.MULTILINE)]
-
-
-def requests(seed: int, count: int = 2_000) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    return [
-        {
-            "ts": at(i),
-            "host": f"web-{rng.integers(4)}",
-            "region": str(rng.choice(["eu", "us"])),
-            "latency": round(float(rng.normal(100, 10)), 2),
-            "trace": f"{int(rng.integers(2**63)):016x}",
-            "msg": f"request {rng.integers(10**6)} handled in {rng.integers(100)} ms",
-        }
-        for i in range(count)
-    ]
+from tests.unit.changes_inputs import at, calm, data_of, requests, rows_in
 
 
 @pytest.mark.parametrize("budget", [1000, 2000, 8000])
@@ -111,47 +75,6 @@ def test_an_onset_in_the_last_rows_is_told(count: int, last: int, times: float, 
     told = re.findall(r"^- latency: level \S+→\S+(.*) from rowid (\d+) ", data_of(rows), re.MULTILINE)
     assert [series for series, _ in told] == ["" if of == "all" else " of web-1"]
     assert abs(int(told[0][1]) - (count - last)) <= last // 8
-
-
-def canary(rows: list[dict[str, Any]], slower: float) -> None:
-    """A sixth of the requests goes to pods of another version, all the time."""
-    rng = np.random.default_rng(2)
-    for row in rows:
-        new = rng.random() < 1 / 6
-        row["version"], row["pod"] = ("v2", f"new-{rng.integers(2)}") if new else ("v1", f"old-{rng.integers(8)}")
-        row["service"] = f"svc-{rng.integers(3)}"
-        row["latency"] = round(float(100 * np.exp(0.5 * rng.normal())) * (slower if new else 1), 2)
-
-
-@pytest.mark.parametrize("budget", [1000, 2000, 4000])
-def test_versions_side_by_side_of_which_one_is_slower_are_told(budget: int) -> None:
-    """H14, H18: no change in time. The medians are of all rows."""
-    rows = requests(1)
-    canary(rows, 2.2)
-    text = data_of(rows, budget)
-    told = re.findall(r"^- latency: median by version: v1 (\S+), v2 (\S+)$", text, re.MULTILINE)
-    medians = [np.median([row["latency"] for row in rows if row["version"] == v]) for v in ("v1", "v2")]
-    assert [tuple(map(float, pair)) for pair in told] == [pytest.approx(medians, rel=1e-3)]
-    assert "level" not in text
-
-
-def test_versions_alike_and_those_of_different_services_are_not_told() -> None:
-    rows = requests(1)
-    canary(rows, 1.0)
-    assert "median by" not in data_of(rows, 2000)
-    for row in rows:  # what differs is the service
-        row["version"] = {"svc-0": "1.7", "svc-1": "3.2", "svc-2": "3.2"}[row["service"]]
-        row["latency"] *= {"svc-0": 1, "svc-1": 3, "svc-2": 3}[row["service"]]
-    assert "median by" not in data_of(rows, 2000)
-
-
-def test_names_of_categories_cannot_end_the_line() -> None:
-    rows = requests(1)
-    canary(rows, 3.0)
-    for row in rows:
-        row["version"] = "a\n## b: 1" if row["version"] == "v2" else "v1\u2028x"
-    told = next(line for line in data_of(rows, 2000).split("\n") if "median by" in line)
-    assert re.fullmatch(r'- latency: median by version: "v1\\u2028x" [\d.]+, "a\\n## b: 1" [\d.]+', told)
 
 
 def matrix(values: Callable[[int, int], float], missing: tuple[int, range] = (-1, range(0))) -> dict[str, Any]:
@@ -233,33 +156,6 @@ def test_a_number_that_is_held_for_long_changes() -> None:
     assert {1499, 1500} <= set(rows_in(text))
 
 
-def calm(rng: np.random.Generator, count: int) -> dict[str, NDArray[np.float64]]:
-    """Numbers that have no level that changes."""
-    noise, i = rng.normal(size=count), np.arange(count)
-    return {
-        "noise": noise,
-        "tailed": np.exp(1.5 * noise),
-        "student": rng.standard_t(2, size=count),
-        "either": np.where(rng.random(count) < 0.3, noise + 50, noise),
-        "trend": i * 20 / count + noise,
-        "bent": (i / count) ** 2 * 30 + noise,
-        "walk": np.cumsum(noise),
-        "walking": np.cumsum(noise) * 0.3 + rng.normal(size=count),
-        "season": np.sin(2 * np.pi * 3 * i / count + rng.random() * 6) * 5 + noise,
-        "slow": np.sin(np.pi * i / count + rng.random() * 6) * 5 + noise,
-        "days": np.sin(2 * np.pi * 20 * i / count) * 50 + noise,
-        "jobs": np.where(i % (count // 15) < count // 60, 30.0, 0.0) + noise,
-        "louder": noise * np.where(i > count // 2, 5, 1),
-        "burst": noise + 10 * ((i > count // 2) & (i < count // 2 + 4)),
-        "events": rng.poisson(0.1, count).astype(float),
-        "spikes": np.where(rng.random(count) < 0.02, 100 * rng.random(count), 0),
-        "constant": np.full(count, 7.5),
-        "total": np.cumsum(rng.exponential(size=count)),
-        "reset": np.concatenate([np.cumsum(rng.exponential(size=part)) for part in (count // 3, count - count // 3)]),
-        "key": 5_000.0 + i * 7,
-    }
-
-
 @pytest.mark.parametrize("count", [70, 300, 800, 5000])
 def test_what_is_calm_has_no_changes(count: int) -> None:
     for seed in range(12 if count < 5000 else 3):
@@ -335,228 +231,6 @@ def test_counters_of_few_steps_have_no_level(steps: int) -> None:
     for i, row in enumerate(rows):
         row["seen"] = 500 if i < 700 or i > 1500 else 501
     assert data_of(rows).count("→") == 2
-
-
-@pytest.mark.parametrize("kind", ["null", "host", "missing", "list"])
-@pytest.mark.parametrize("budget", [1000, 4000])
-def test_the_only_row_without_a_value_is_shown(kind: str, budget: int) -> None:
-    rows = requests(4)
-    for row in rows:
-        row["tags"] = ["a", "b"]
-    if kind == "missing":
-        del rows[777]["msg"]
-    else:
-        rows[777][{"null": "latency", "host": "host", "list": "tags"}[kind]] = [] if kind == "list" else None
-    assert 777 in rows_in(data_of(rows, budget))
-
-
-def test_what_is_often_absent_does_not_stand_out() -> None:
-    rows = requests(4, 600)
-    rng = np.random.default_rng(1)
-    for row in rows:
-        if rng.random() < 0.7:
-            row["tag"] = f"tag {rng.integers(101)}"
-    shown = [rows[i] for i in rows_in(data_of(rows, 2000))]
-    assert 0.15 < sum("tag" not in row for row in shown) / len(shown) < 0.55
-
-
-@pytest.mark.parametrize(("count", "odd"), [(6, 4), (12, 10), (60, 55)])
-def test_all_columns_are_looked_at(count: int, odd: int) -> None:
-    rng = np.random.default_rng(3)
-    numbers = [{f"m{i}": round(float(x), 3) for i, x in enumerate(rng.normal(50, 5, count))} for _ in range(1_000)]
-    numbers[618][f"m{odd}"] = 912.125
-    assert re.search(r"^618\|.*912\.125", data_of(numbers), re.MULTILINE)
-    texts = [
-        {
-            f"t{i}": f"task {rng.integers(10**6)} finished step {i} in {rng.integers(99)} ms"
-            for i in range(min(count, 8))
-        }
-        for _ in range(1_000)
-    ]
-    texts[618][f"t{min(odd, 7)}"] = "kernel panic zqx"
-    assert re.search(r"^618\|.*zqx", data_of(texts), re.MULTILINE)
-
-
-def test_an_odd_id_among_those_of_one_form_is_shown() -> None:
-    rng = np.random.default_rng(3)
-    rows = [{"id": f"{int(rng.integers(2**63)):016x}", "v": i % 7} for i in range(1_000)]
-    assert 618 not in rows_in(data_of(rows))
-    rows[618]["id"] = "ZZ-manual-override"
-    assert re.search(r"^618\|.*ZZ-manual-override", data_of(rows), re.MULTILINE)
-
-
-@pytest.mark.parametrize("kind", ["duration", "message"])
-def test_a_number_far_above_those_in_the_same_place_of_other_texts_is_shown(kind: str) -> None:
-    rng = np.random.default_rng(3)
-
-    def said(value: int) -> str:
-        if kind == "duration":
-            return f"{value}ms"
-        return f"user {rng.integers(10**6)} from 10.0.{rng.integers(255)}.1:{rng.integers(60_000)} latency={value}"
-
-    rows = [{"text": said(int(rng.integers(10, 99))), "v": i % 7} for i in range(1_000)]
-    assert 618 not in rows_in(data_of(rows))
-    rows[618]["text"] = said(93_000)
-    assert re.search(r"^618\|.*93(000|\.0)", data_of(rows), re.MULTILINE)
-
-
-@given(st.lists(st.text(alphabet="0123456789abZ-_.é =", max_size=40), min_size=50, max_size=300, unique=True))
-@settings(max_examples=50, deadline=None)
-def test_numbers_far_out_are_those_that_a_pattern_finds(texts: list[str]) -> None:
-    """Of texts of one kind, by the numbers that stand first, second ...; longer ones than 15 digits are none."""
-    expected = np.zeros(len(texts))
-    for place in range(8):
-        found = [(number, i) for i, text in enumerate(texts) for number in _number(text, place)]
-        numbers = sorted((number for number, _ in found), reverse=True)
-        rest = (sum(numbers) - numbers[0]) / max(1, len(numbers) - 1) if numbers else 0
-        if len(numbers) < 50 or numbers[0] <= 20 * max(1.0, rest):
-            continue
-        far = next((i for i in range(1, 4) if numbers[i - 1] >= 10 * max(1, numbers[i])), 0)
-        for number, i in found:
-            if far and number >= numbers[far - 1]:
-                expected[i] = max(expected[i], rank.surprise(len(numbers), 2, far))
-    scores = far_numbers(pa.array(texts, pa.string()), np.zeros(len(texts), np.int64))
-    assert (np.zeros(len(texts)) if scores is None else scores).tolist() == pytest.approx(expected.tolist())
-
-
-def _number(text: str, place: int) -> list[int]:
-    found = re.findall(r"(?<![\w.:/-])[0-9]+", text)
-    return [int(found[place])] if place < len(found) and len(found[place]) <= 15 else []
-
-
-def drawn(rng: np.random.Generator, share: Any, count: int) -> NDArray[np.int64]:
-    """Rows that are of a kind with so large a share, one by one."""
-    return (rng.random(count) < share).astype(np.int64)
-
-
-def lasting(rng: np.random.Generator, share: float, run: int, count: int) -> NDArray[np.int64]:
-    """The same, drawn anew once in so many rows."""
-    fresh = rng.random(count) * run < 1
-    fresh[0] = True
-    return drawn(rng, share, count)[np.maximum.accumulate(np.where(fresh, np.arange(count), 0))]
-
-
-def calm_kinds(rng: np.random.Generator, count: int) -> dict[str, NDArray[np.int64]]:
-    """Kinds of which no share changes for good."""
-    i = np.arange(count) / count
-    phase = 2 * np.pi * rng.random()
-    return {
-        "even": drawn(rng, 0.5, count),
-        "rare": drawn(rng, 0.01, count),
-        "few": drawn(rng, 0.002, count),
-        "five": rng.choice(5, count, p=[0.4, 0.3, 0.2, 0.07, 0.03]),
-        "twelve": rng.choice(12, count, p=[0.89, *[0.01] * 11]),
-        "lasting": lasting(rng, 0.5, 5, count),
-        "lasting, rare": lasting(rng, 0.05, 5, count),
-        "lasting long": lasting(rng, 0.5, max(5, count // 100), count),
-        "drift": drawn(rng, 0.1 + 0.2 * i, count),
-        "far drift": drawn(rng, 0.2 + 0.6 * i, count),
-        "rare drift": drawn(rng, 0.01 + 0.09 * i, count),
-        "season": drawn(rng, 0.3 + 0.2 * np.sin(2 * np.pi * i + phase), count),
-        "seasons": drawn(rng, 0.3 + 0.2 * np.sin(6 * np.pi * i + phase), count),
-        "rare seasons": drawn(rng, 0.03 + 0.025 * np.sin(6 * np.pi * i + phase), count),
-        "turns": np.arange(count) % 3,
-        "jobs": (np.arange(count) % 50 == 0).astype(np.int64),
-        "few in a row": drawn(rng, 0.01, count) | (np.abs(np.arange(count) - int(count * rng.random())) < 3),
-    }
-
-
-def shares_in(text: str) -> list[tuple[str, ...]]:
-    return re.findall(r"^- (\w+): share of (\S+) (\S+)%→(\S+)%(.*) from rowid (\d+) \((.*)\)$", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize("beside", [False, True])
-@pytest.mark.parametrize("kinds", [("up", "down"), ("v1.2", "v1.3"), ("INFO", "ERROR"), (False, True), ("200", "5xx")])
-def test_a_state_that_changes_for_good_is_told_with_the_rows_at_its_edge(kinds: tuple[Any, Any], beside: bool) -> None:
-    """H18: whatever other columns stand beside it."""
-    rows = requests(4)
-    for i, row in enumerate(rows):
-        if not beside:
-            del row["host"], row["region"]
-        row["st"] = kinds[i >= 1234]
-    for budget in (1000, 4000):
-        text = data_of(rows, budget)
-        name = json.dumps(kinds[1]).strip('"')
-        assert shares_in(text) == [("st", name, "0", "100", "", "1234", "2026-01-31 12:20:34")]
-        assert {1233, 1234} <= set(rows_in(text))
-        assert "none of" not in text
-
-
-@pytest.mark.parametrize(
-    ("kinds", "before", "behind"),
-    [
-        ((200, 500), 0.01, 0.3),
-        ((False, True), 0.01, 0.3),
-        (("INFO", "ERROR"), 0.05, 0.6),
-        ((0, 1), 0.3, 0.01),
-        (("ok", "E17"), 0.0, 0.1),
-    ],
-)
-def test_a_share_that_changes_is_told(kinds: tuple[Any, Any], before: float, behind: float) -> None:
-    """H18: the shares are those of all rows before and behind the place."""
-    rng = np.random.default_rng(9)
-    rows = requests(4, 4_000)
-    for i, row in enumerate(rows):
-        row["st"] = kinds[rng.random() < (before if i < 2_500 else behind)]
-    text = data_of(rows, 1000)
-    [(column, kind, was, became, of, row_id, _)] = shares_in(text)
-    assert (column, kind, of) == ("st", json.dumps(kinds[1]).strip('"'), "")
-    place = int(row_id)
-    assert abs(place - 2_500) <= 60
-    for share, part in ((was, rows[:place]), (became, rows[place:])):
-        exact = 100 * np.mean([row["st"] == kinds[1] for row in part])
-        assert float(share) == pytest.approx(exact, rel=0.06, abs=0.6)
-    assert {place - 1, place} <= set(rows_in(text))
-    shown = rows_in(data_of(rows, 4000))
-    odd = [row for row in shown if rows[row]["st"] == kinds[1] and row not in (place - 1, place)]
-    later = sum(row >= place for row in odd)
-    assert later > len(odd) - later if behind > before else later < len(odd) - later
-
-
-def test_the_share_of_one_series_is_told_as_its_own() -> None:
-    rng = np.random.default_rng(9)
-    rows = requests(4, 4_000)
-    for i, row in enumerate(rows):
-        row["kind"] = "ERROR" if rng.random() < (0.6 if row["host"] == "web-2" and i >= 2_500 else 0.01) else "INFO"
-    [(column, kind, _, became, of, row_id, _)] = shares_in(data_of(rows, 1000))
-    assert (column, kind, of) == ("kind", "ERROR", " of web-2")
-    assert abs(int(row_id) - 2_500) <= 30
-    assert float(became) == pytest.approx(60, abs=6)
-
-
-def test_columns_that_say_the_same_tell_it_once() -> None:
-    rows = requests(4)
-    for i, row in enumerate(rows):
-        row["state"], row["down"] = ("up", "down")[i >= 1234], i >= 1234
-    assert [column for column, *_ in shares_in(data_of(rows))] == ["state"]
-
-
-def test_rows_of_a_rare_kind_are_shown_from_all_over_the_table() -> None:
-    """H18: the earliest of them would say that it is over."""
-    rows = requests(4, 4_000)
-    for i, row in enumerate(rows):
-        row["st"] = "retry" if i % 40 == 7 else "ok"
-    for budget in (1000, 2000, 4000):
-        shown = [row for row in rows_in(data_of(rows, budget)) if row % 40 == 7]
-        assert len(shown) >= 3
-        assert min(shown) < 1_400
-        assert max(shown) > 2_500
-
-
-@pytest.mark.parametrize("count", [300, 2_000])
-def test_kinds_without_a_change_have_none(count: int) -> None:
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        kinds = calm_kinds(rng, count)
-        rows = [{"ts": at(i), **{name: f"k{of[i]}" for name, of in kinds.items()}} for i in range(count)]
-        assert not shares_in(data_of(rows, 8_000))
-
-
-def test_names_of_kinds_cannot_end_the_line() -> None:
-    rows = requests(4)
-    for i, row in enumerate(rows):
-        row["st"] = f"a\n## b: {i >= 1234}"
-    assert '- st: share of "a\\n## b: True" 0%→100% from rowid 1234' in data_of(rows)
 
 
 def leak(i: int, rng: np.random.Generator, grows: bool) -> float:

@@ -1,0 +1,98 @@
+"""Changes of states and of the shares of kinds (H18)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.changes_inputs import at, calm_kinds, data_of, requests, rows_in
+
+
+def shares_in(text: str) -> list[tuple[str, ...]]:
+    return re.findall(r"^- (\w+): share of (\S+) (\S+)%→(\S+)%(.*) from rowid (\d+) \((.*)\)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("kinds", [("up", "down"), ("v1.2", "v1.3"), ("INFO", "ERROR"), (False, True), ("200", "5xx")])
+def test_a_state_that_changes_for_good_is_told_with_the_rows_at_its_edge(kinds: tuple[Any, Any], beside: bool) -> None:
+    """H18: whatever other columns stand beside it."""
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        if not beside:
+            del row["host"], row["region"]
+        row["st"] = kinds[i >= 1234]
+    for budget in (1000, 4000):
+        text = data_of(rows, budget)
+        name = json.dumps(kinds[1]).strip('"')
+        assert shares_in(text) == [("st", name, "0", "100", "", "1234", "2026-01-31 12:20:34")]
+        assert {1233, 1234} <= set(rows_in(text))
+        assert "none of" not in text
+
+
+@pytest.mark.parametrize(
+    ("kinds", "before", "behind"),
+    [
+        ((200, 500), 0.01, 0.3),
+        ((False, True), 0.01, 0.3),
+        (("INFO", "ERROR"), 0.05, 0.6),
+        ((0, 1), 0.3, 0.01),
+        (("ok", "E17"), 0.0, 0.1),
+    ],
+)
+def test_a_share_that_changes_is_told(kinds: tuple[Any, Any], before: float, behind: float) -> None:
+    """H18: the shares are those of all rows before and behind the place."""
+    rng = np.random.default_rng(9)
+    rows = requests(4, 4_000)
+    for i, row in enumerate(rows):
+        row["st"] = kinds[rng.random() < (before if i < 2_500 else behind)]
+    text = data_of(rows, 1000)
+    [(column, kind, was, became, of, row_id, _)] = shares_in(text)
+    assert (column, kind, of) == ("st", json.dumps(kinds[1]).strip('"'), "")
+    place = int(row_id)
+    assert abs(place - 2_500) <= 60
+    for share, part in ((was, rows[:place]), (became, rows[place:])):
+        exact = 100 * np.mean([row["st"] == kinds[1] for row in part])
+        assert float(share) == pytest.approx(exact, rel=0.06, abs=0.6)
+    assert {place - 1, place} <= set(rows_in(text))
+    shown = rows_in(data_of(rows, 4000))
+    odd = [row for row in shown if rows[row]["st"] == kinds[1] and row not in (place - 1, place)]
+    later = sum(row >= place for row in odd)
+    assert later > len(odd) - later if behind > before else later < len(odd) - later
+
+
+def test_the_share_of_one_series_is_told_as_its_own() -> None:
+    rng = np.random.default_rng(9)
+    rows = requests(4, 4_000)
+    for i, row in enumerate(rows):
+        row["kind"] = "ERROR" if rng.random() < (0.6 if row["host"] == "web-2" and i >= 2_500 else 0.01) else "INFO"
+    [(column, kind, _, became, of, row_id, _)] = shares_in(data_of(rows, 1000))
+    assert (column, kind, of) == ("kind", "ERROR", " of web-2")
+    assert abs(int(row_id) - 2_500) <= 30
+    assert float(became) == pytest.approx(60, abs=6)
+
+
+def test_columns_that_say_the_same_tell_it_once() -> None:
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        row["state"], row["down"] = ("up", "down")[i >= 1234], i >= 1234
+    assert [column for column, *_ in shares_in(data_of(rows))] == ["state"]
+
+
+@pytest.mark.parametrize("count", [300, 2_000])
+def test_kinds_without_a_change_have_none(count: int) -> None:
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        kinds = calm_kinds(rng, count)
+        rows = [{"ts": at(i), **{name: f"k{of[i]}" for name, of in kinds.items()}} for i in range(count)]
+        assert not shares_in(data_of(rows, 8_000))
+
+
+def test_names_of_kinds_cannot_end_the_line() -> None:
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        row["st"] = f"a\n## b: {i >= 1234}"
+    assert '- st: share of "a\\n## b: True" 0%→100% from rowid 1234' in data_of(rows)
