@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ from streams.demo import scrape
 from streams.supervisor import Supervisor, worker_command
 from workers import kafka
 from workers.broker import free_port
+from workers.group import GroupReader
 from workers.kafka import Stored
 from workers.settings import Settings, load
 
@@ -87,6 +89,13 @@ class Pipeline:
         far = 4_000_000_000_000
         with kafka.RangeReader(settings, self.topic(topic), 0, far, time.monotonic() + 20) as reader:
             return list(reader.read(range(reader.partitions)))
+
+    def acknowledged(self, kind: str, topic: str) -> None:
+        """Waits until the worker has committed all that stands on a topic: what it dies of then takes nothing back."""
+        name = self.topic(topic)
+        ends = {(name, record.partition): record.offset + 1 for record in self.records(topic)}
+        with closing(GroupReader(self.settings, f"{self.settings.topic_prefix}-{kind}")) as reader:
+            until(lambda: all(it.committed >= ends[place] for place, it in reader.offsets(ends).items()))
 
     def logs(self) -> str:
         return "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in self.supervisor.logs.glob("*.log"))

@@ -61,7 +61,7 @@ def test_a_storm_is_grouped_and_asked_about_once(make_pipeline: Callable[..., Pi
     assert len({request.request_id for request in found}) == len(found)
 
     # A worker that starts anew knows from the topic what was asked.
-    time.sleep(2)  # until the offsets are committed
+    pipeline.acknowledged("intake", "alerts")
     os.kill(pipeline.supervisor.pid("intake"), signal.SIGKILL)
     until(lambda: pipeline.supervisor.starts("intake") == 2)
     assert pipeline.webhook({"version": "4", "alerts": storm[:50]}).status_code == 202
