@@ -257,7 +257,12 @@ def _automaton() -> tuple[AhoCorasick, tuple[tuple[str, re.Pattern[str]], ...]]:
 
 _HINTS, _ASKED = _automaton()
 """Finds the fixed texts in small letters; and per text, the label and the pattern to match there."""
-_CAPITALS = re.compile("[A-Z]+")
+_COMMON = tuple(
+    (said, said.replace(letter, "."))
+    for said, letter in (('"key": "', "e"), ('"key":"', "e"), ('"value": {', "a"), ('"value":{', "a"), ('Value":', "a"))
+)
+"""What every attribute of OTLP has, and no pattern that is asked there takes: one behind `key` wants an object, a list
+or a line's end, one behind `value` a text; and what the automaton passes over instead."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIVATE = 0x10F800 - 0xD800
 """From surrogates to characters that nobody uses."""
@@ -265,9 +270,12 @@ _PRIVATE = 0x10F800 - 0xD800
 
 def places(text: str) -> list[tuple[int, str, re.Pattern[str]]]:
     """Where a secret may be told in a text, first what stands first, and as what by which pattern."""
-    small = text.lower()
-    if len(small) != len(text):  # some letters become two
-        small = _CAPITALS.sub(lambda match: match[0].lower(), text)
+    told = text
+    for said, instead in _COMMON if "stringValue" in text else ():
+        told = told.replace(said, instead)
+    small = told.lower()
+    if len(small) != len(text):  # the one letter that becomes two
+        small = told.replace("İ", ".").lower()
     found = _HINTS.find_matches_as_indexes(searchable(small), overlapping=True)
     return [(start, *_ASKED[which]) for start, which in sorted((start, which) for which, start, _ in found)]
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hyve.errors import InputError
 from hyve.masked import mask_column
 from hyve.redact import Redactor
+from hyve.secretforms import places
 
 SECRET = "Zx9-qT7wLk2"
 
@@ -295,6 +296,26 @@ def test_what_is_masked_comes_back(text: str, kinds: set[str]) -> None:
     first = redactor.mask(text)
     assert redactor.unmask(first) == text
     assert redactor.unmask(redactor.mask(text)) == text  # and once more, when its secrets are known
+
+
+_ATTRIBUTES = [
+    *['"key"', '"value"', '"stringValue"', 'Value"', '"api_key"', '"Key"', '": "', '":"', '": {', '":{', '", "', '"x"'],
+    *[":", " ", "[", "}", ",", "\n", "\\", "a1B2c3D4e5F6g7H8", "password", "key", "value", "é", "-"],
+]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(_ATTRIBUTES), max_size=12).map("".join))
+@example('{"value": "x", "key": "password"}')
+@example('"api_key": {"key": "a", "value": {"stringValue": "x"}}')
+def test_nothing_that_tells_a_secret_is_passed_over_in_attributes_of_otlp(text: str) -> None:
+    """What is common in OTLP is not asked about; in a text without its values all is."""
+
+    def told(whole: str) -> list[tuple[int, str]]:
+        return [(at, pattern.pattern) for at, _, pattern in places(whole) if pattern.match(text, at)]
+
+    plain = text.replace("stringValue", "StringValue")
+    assert [it for it in told(f"{plain} stringValue") if it[0] < len(text)] == told(plain)
 
 
 _secret = st.text(string.ascii_letters + string.digits + "-_.~!$*^%", min_size=8, max_size=40).filter(
