@@ -22,9 +22,10 @@ import ipaddress
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from typing import Any, Final
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
@@ -54,6 +55,8 @@ from hyve.secretforms import (
     OPENED,
     PAIRED,
     PLACEHOLDER,
+    before_or_behind,
+    name_before,
     places,
     searchable,
 )
@@ -89,8 +92,9 @@ _CRUMB = re.compile(
     re.IGNORECASE,
 )
 """What a cookie keeps, not where and how long it does."""
-_NO_NAME = re.compile(r"[^\w.-]")
 _FEW, _SHORT, _LONG, _LONGEST = 8, 4, 8, 4_000
+_KEPT_TEXTS = 4_000_000
+"""Characters of texts that are kept with what they are masked to."""
 _DIGESTS = ("Digest ", "digest ", "DIGEST ")
 """Parameters follow, of which one is a secret."""
 _PIECED = 500
@@ -102,11 +106,6 @@ _PLAIN = frozenset({int, float, bool, type(None)})
 _CLIENT = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w-]{0,12}")
 
 
-def _before(text: str, place: int) -> str:
-    """What of a name stands before a place."""
-    return _NO_NAME.split(text[max(0, place - 64) : place])[-1]
-
-
 def _in_word(text: str, place: int) -> bool:
     """Whether a word goes on across a place."""
     return 0 < place < len(text) and all(char.isalnum() or char == "_" for char in text[place - 1 : place + 1])
@@ -114,20 +113,6 @@ def _in_word(text: str, place: int) -> bool:
 
 def _likely(name: str, value: Any) -> str:
     return likely(name, value) if isinstance(value, str) else ""
-
-
-def _before_or_behind(text: str, match: re.Match[str], last: int) -> Span | None:
-    """A secret that what stands before the match tells, or that stands there; no farther back than `last`."""
-    place = match.start()
-    line = text[max(last, place - 400) : place]
-    if match.re is LIKELY:
-        value = match["value"].rstrip(")]}")
-        said = likely(re.split(r"[.-]", _before(text, place) + match[0][:4])[-1], value)
-        return Span(match.start("value"), match.start("value") + len(value), said) if said else None
-    if match.re is DIGEST:
-        return Span(*match.span(2), "token") if "digest" in re.split(r"[\r\n]", line)[-1].lower() else None
-    _, colon, password = re.split(r"[\s\"'\\<>]", line)[-1].partition(":")
-    return Span(place - len(password), place, "password") if colon and keeps("password", password) else None
 
 
 class Redactor:
@@ -143,6 +128,8 @@ class Redactor:
         self._secrets: dict[str, str] = {}
         self._everywhere: dict[str, str] = {}
         self._exact: dict[str, str] = {}
+        self._told_before: dict[str, str] = {}
+        self._room = _KEPT_TEXTS
         self._automaton: AhoCorasick | None = None
 
     def mask(self, text: str) -> str:
@@ -151,19 +138,27 @@ class Redactor:
 
     def mask_all(self, texts: Sequence[str]) -> list[str]:
         """Each text masked; what one of them tells to be a secret is masked in all, and texts that are learnt ones."""
-        if len(texts) > _FEW and not self._may_hold("\n".join(texts)):
-            return list(texts)
-        told = [self._exact.get(text) or self._mask_told(text) for text in texts]
-        return list(map(self.mask_known, told))
+        holding = self._holding(texts) if len(texts) > _FEW else range(len(texts))
+        told = [
+            self._exact.get(text) or (self._mask_told(text) if i in holding else text) for i, text in enumerate(texts)
+        ]
+        return list(map(self.mask_known, told)) if self._everywhere else told
 
     def _mask_told(self, text: str) -> str:
-        """Masks what its form, a name before it, or its place in a document tells to be a secret."""
-        text = self._without(text, self._told(text) if "secrets" in self.kinds else ())
-        if "emails" in self.kinds and "@" in text:
-            text = _EMAIL.sub(lambda match: self._of("email", match[0]), text)
+        """Masks what its form, a name before it, or its place in a document tells to be a secret. That is the same each
+        time, and a prompt is made again where it told of more secrets."""
+        before = self._told_before.get(text)
+        if before is not None:
+            return before
+        told = self._without(text, self._told(text) if "secrets" in self.kinds else ())
+        if "emails" in self.kinds and "@" in told:
+            told = _EMAIL.sub(lambda match: self._of("email", match[0]), told)
         if "ips" in self.kinds:
-            text = _IP.sub(self._address, text)
-        return text
+            told = _IP.sub(self._address, told)
+        if told != text and len(text) <= min(_LONGEST, self._room):
+            self._told_before[text] = told
+            self._room -= len(text)
+        return told
 
     def _told(self, text: str) -> list[Span]:
         """Where secrets stand in a text, in order."""
@@ -190,12 +185,14 @@ class Redactor:
             if pattern is ASSIGNED:
                 span = self._assigned(text, match)
             elif pattern in (LIKELY, DSN, DIGEST):
-                span = _before_or_behind(text, match, last)
+                span = before_or_behind(text, match, last)
             else:
                 span = self._formed(label, match)
             if span is not None:
                 spans.append(span)
                 last = span.end
+        if not fields:
+            return apart(spans)
         fields = apart(fields)
         for start, end, label in fields:
             self._learn_field(label, text[start:end])
@@ -210,7 +207,7 @@ class Redactor:
         if match.re is BELOW:
             start = text.rfind("\n", max(0, place - _LONGEST), place) + 1
             return yaml_field(text, start) if place - start < _LONGEST else ([], place)
-        name = _before(text, place) + match[0][: match.start("level") - place]
+        name = name_before(text, place) + match[0][: match.start("level") - place]
         return json_field(text, match.end(), len(match["level"]), match["mark"], name) if held(name) else ([], place)
 
     def _table(self, text: str, place: int) -> tuple[list[Span], int]:
@@ -229,9 +226,9 @@ class Redactor:
         return Span(*match.span(group), label)
 
     def _assigned(self, text: str, match: re.Match[str]) -> Span | None:
-        group = next(name for name in ("double", "single", "escaped", "line", "bare") if match[name] is not None)
-        label = next(name for name in NAMES if match[name] is not None)
-        name = _before(text, match.start()) + match[label]
+        group = match.lastgroup or ""  # the value ends the pattern
+        label = next(filter(match.__getitem__, NAMES))
+        name = name_before(text, match.start()) + match[label]
         start, end = match.span(group)
         value = match[group].rstrip(")]}") if group == "bare" else match[group]
         if match["quote"]:
@@ -253,13 +250,13 @@ class Redactor:
             with suppress(ValueError):
                 self.learn(label, str(json.loads(f'"{secret}"')))
 
-    def _may_hold(self, text: str) -> bool:
-        """Whether there may be anything to mask: quickly told for many short texts together."""
-        if self.kinds - {"secrets"} or self._everywhere or self._exact:
-            return True
-        return bool(PLACEHOLDER.search(text) or KUBERNETES.search(text)) or any(
-            pattern.match(text, at) for at, _, pattern in places(text)
-        )
+    def _holding(self, texts: Sequence[str]) -> Container[int]:
+        """Which of many texts may tell of a secret: quickly told for all together."""
+        joined = "\n".join(texts)
+        if self.kinds != {"secrets"} or KUBERNETES.search(joined):
+            return range(len(texts))
+        ends = list(accumulate(len(text) + 1 for text in texts))
+        return {bisect_right(ends, at) for at, _, _ in places(joined)}
 
     def _without(self, text: str, secrets: Iterable[Span]) -> str:
         """A text with placeholders for secrets that stand in it, and for what looks like a placeholder."""
@@ -283,6 +280,8 @@ class Redactor:
                 matchkind=MatchKind.LeftmostLongest,
                 implementation=Implementation.ContiguousNFA,
             )
+        if "<" not in text and not self._automaton.find_matches_as_indexes(searchable(text)):
+            return text
         parts: list[str] = []
         last = 0
         for start, end in self._matches(text):

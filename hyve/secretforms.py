@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from hyve.secretnames import METHODS
+from hyve.secretfields import Span
+from hyve.secretnames import METHODS, keeps, likely
 
 LABELS: Final = ("password", "key", "token", "private_key", "cookie", "email", "ip", "literal")
 """What placeholders are called after; `literal` stands for text that looks like one."""
@@ -263,6 +264,7 @@ _COMMON = tuple(
 )
 """What every attribute of OTLP has, and no pattern that is asked there takes: one behind `key` wants an object, a list
 or a line's end, one behind `value` a text; and what the automaton passes over instead."""
+_NO_NAME = re.compile(r"[^\w.-]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIVATE = 0x10F800 - 0xD800
 """From surrogates to characters that nobody uses."""
@@ -283,3 +285,23 @@ def places(text: str) -> list[tuple[int, str, re.Pattern[str]]]:
 def searchable(text: str) -> str:
     """A text as an automaton takes it, of the same length: without lone surrogates, which UTF-8 does not have."""
     return text if text.isascii() else _SURROGATE.sub(lambda match: chr(ord(match[0]) + _PRIVATE), text)
+
+
+def name_before(text: str, place: int) -> str:
+    """What of a name stands before a place."""
+    before = text[max(0, place - 64) : place]
+    return "" if _NO_NAME.match(before[-1:]) else _NO_NAME.split(before)[-1]
+
+
+def before_or_behind(text: str, match: re.Match[str], last: int) -> Span | None:
+    """A secret that what stands before the match tells, or that stands there; no farther back than `last`."""
+    place = match.start()
+    line = text[max(last, place - 400) : place]
+    if match.re is LIKELY:
+        value = match["value"].rstrip(")]}")
+        said = likely(re.split(r"[.-]", name_before(text, place) + match[0][:4])[-1], value)
+        return Span(match.start("value"), match.start("value") + len(value), said) if said else None
+    if match.re is DIGEST:
+        return Span(*match.span(2), "token") if "digest" in re.split(r"[\r\n]", line)[-1].lower() else None
+    _, colon, password = re.split(r"[\s\"'\\<>]", line)[-1].partition(":")
+    return Span(place - len(password), place, "password") if colon and keeps("password", password) else None

@@ -11,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 NAMES: Final = {
@@ -95,16 +96,23 @@ _PROSE = re.compile(
 
 def label_of(name: str) -> str:
     """What the values of a field or column of this name are, "" where they are no secrets."""
-    if not name or len(name) > 200:
-        return ""
-    split = _CAPITAL.sub("_", name)
-    match = _NAME.fullmatch(split)
+    return _label_of(name) if name and len(name) <= 200 else ""
+
+
+@lru_cache(maxsize=4096)
+def _label_of(name: str) -> str:
+    match = _NAME.fullmatch(_CAPITAL.sub("_", name))
     return str(match.lastgroup) if match and not refers(name) else ""
 
 
 def refers(name: str) -> bool:
     """Whether a name is one of places in a list, of locks, or of other objects."""
-    return bool(_REFERENCE.fullmatch(_CAPITAL.sub("_", name[-200:])))
+    return _refers(name[-200:])
+
+
+@lru_cache(maxsize=4096)
+def _refers(name: str) -> bool:
+    return bool(_REFERENCE.fullmatch(_CAPITAL.sub("_", name)))
 
 
 def held(name: str) -> str:

@@ -298,6 +298,16 @@ def test_what_is_masked_comes_back(text: str, kinds: set[str]) -> None:
     assert redactor.unmask(redactor.mask(text)) == text  # and once more, when its secrets are known
 
 
+@given(st.lists(_near, min_size=9, max_size=14), st.sampled_from([("secrets",), ("secrets", "ips")]))
+@example(["password=hunter2!"] + ["x hunter2! y", "hunter2!", "İ", "K"] * 3, ("secrets",))
+def test_many_texts_are_masked_as_each_alone(texts: list[str], kinds: tuple[str, ...]) -> None:
+    together, alone = Redactor(kinds), Redactor(kinds)
+    together.mask_all(texts)
+    for text in texts:
+        alone.mask(text)
+    assert together.mask_all(texts) == [alone.mask(text) for text in texts]
+
+
 _ATTRIBUTES = [
     *['"key"', '"value"', '"stringValue"', 'Value"', '"api_key"', '"Key"', '": "', '":"', '": {', '":{', '", "', '"x"'],
     *[":", " ", "[", "}", ",", "\n", "\\", "a1B2c3D4e5F6g7H8", "password", "key", "value", "é", "-"],
