@@ -25,9 +25,9 @@ RELATION: dict[Signal, str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Record:
-    """`entity` is the service the record speaks of, `time` epoch nanoseconds (0 where unknown)."""
+    """`entity` is the service the record speaks of, `time` epoch nanoseconds (0 where unknown). Nobody changes one."""
 
     signal: Signal
     entity: str

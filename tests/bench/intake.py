@@ -32,7 +32,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from streams.app import MAX_FETCH, Incoming
+from streams.app import MAX_FETCH, Incoming, partitioner
 from streams.demo import scrape
 from streams.incident import SCENARIOS, generate
 from streams.intake import Intake
@@ -149,6 +149,7 @@ async def _loop(address: str, raw: str, messages: int, codec: str | None, decode
         linger_ms=2,
         max_batch_size=256 << 10,
         max_request_size=kafka.MAX_REQUEST,
+        partitioner=partitioner,
     )
     async with consumer, producer:
         consumer.assign([part])
@@ -189,8 +190,7 @@ def of_worker(address: str, name: str, bodies: Sequence[bytes]) -> float:
 
     async def send(some: Sequence[bytes]) -> None:
         async with AIOKafkaProducer(bootstrap_servers=address, max_request_size=kafka.MAX_REQUEST) as producer:
-            for body in some:
-                await producer.send_and_wait(settings.raw[0], body)
+            await asyncio.gather(*[await producer.send(settings.raw[0], body) for body in some])
 
     def wait(count: float) -> None:
         while taken(settings.raw[0]) < count:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import InvalidTimestampError, KafkaConnectionError, MessageSizeTooLargeError
+from aiokafka.partitioner import DefaultPartitioner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import DeadLetter
 from streams import app as app_module
-from streams.app import Incoming, Outgoing, Poison, Undeliverable, attempt, sender, serve
+from streams.app import Incoming, Outgoing, Poison, Undeliverable, attempt, partitioner, sender, serve
 from streams.ledger import Ledger
 from tests.unit.streams.until import until
 from workers import kafka
@@ -95,6 +96,13 @@ async def test_what_was_not_delivered_is_sent_again_and_nothing_else() -> None:
     await sender(App(producer), load())([Outgoing("results", b"k", value) for value in (b"1", b"2", b"3")])
     assert sorted(producer.delivered) == [b"1", b"2", b"3"]
     assert producer.tries == 4
+
+
+@given(st.none() | st.binary(max_size=300), st.lists(st.integers(0, 99), min_size=1, max_size=9, unique=True))
+def test_a_key_goes_where_other_producers_send_it(key: bytes | None, every: list[int]) -> None:
+    """Invariant: what has one key stands in one partition, whoever wrote it."""
+    picked = partitioner(key, every, every[:1])
+    assert picked == (every[0] if key is None else DefaultPartitioner()(key, every, every[:1]))
 
 
 async def test_a_time_that_kafka_refuses_costs_neither_the_record_nor_its_neighbours_their_times() -> None:
