@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import duckdb
 import pyarrow as pa
@@ -37,6 +38,7 @@ from hyve.limits import Limits, Watched, capped, dedicate, watch
 from hyve.pivots import MAX_VALUES, with_values
 
 __all__ = [
+    "GIVEN",
     "Limits",
     "QueryResult",
     "borrow",
@@ -45,6 +47,7 @@ __all__ = [
     "dedicate",
     "give_back",
     "guard",
+    "load",
     "lock",
     "open_database",
     "run",
@@ -113,7 +116,42 @@ def open_database(memory_limit: str, threads: int, *, trims: bool = True) -> duc
     connection.execute("SET TimeZone = 'UTC'")
     for old, new in (("memory", "attached"), ("attached", "memory")):
         connection.execute(f"ATTACH ':memory:' AS {new} (COMPRESS); USE {new}; DETACH {old}")
+    _given[connection] = given = _Given()
+    connection.register(GIVEN, given)
     return connection
+
+
+GIVEN = "_given"
+"""What a statement of `load` calls what it reads. No table of a store has such a name."""
+
+
+class _Given:
+    """What stands behind `GIVEN` while a statement reads it. DuckDB asks for its columns anew each time."""
+
+    source: Any = None
+
+    def __arrow_c_schema__(self) -> object:
+        return self._there().schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._there().__arrow_c_stream__(requested_schema)
+
+    def _there(self) -> Any:
+        return pa.table({"none": pa.nulls(0)}) if self.source is None else self.source
+
+
+_given: WeakKeyDictionary[duckdb.DuckDBPyConnection, _Given] = WeakKeyDictionary()
+
+
+def load(connection: duckdb.DuckDBPyConnection, statement: str, source: pa.Table | pa.RecordBatchReader) -> None:
+    """Runs a statement of our own, in which `GIVEN` is what `source` holds, on a database of `open_database`. Relations
+    and names that are registered for it take a statement or two more."""
+    given = _given[connection]
+    given.source = source
+    try:
+        connection.execute(statement)
+    finally:
+        given.source = None
 
 
 _TRIMS = {"allocator_flush_threshold": "0MB", "allocator_bulk_deallocation_flush_threshold": "0MB"}

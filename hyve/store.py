@@ -223,15 +223,12 @@ class Datastore:
         )
         try:
             if copy.values:
-                database.register("_values", pa.table(dict(copy.values)))
-                source += " POSITIONAL JOIN _values AS _new"
-            database.execute(f"CREATE TEMP TABLE {quote(copy.name)} AS SELECT {selected} FROM {source}")
+                source += f" POSITIONAL JOIN {sql.GIVEN} AS _new"
+            statement = f"CREATE TEMP TABLE {quote(copy.name)} AS SELECT {selected} FROM {source}"
+            sql.load(database, statement, pa.table(dict(copy.values)))
             self._made.append(name)
         except (duckdb.Error, pa.ArrowException, MemoryError) as error:
             raise SqlError(f"{copy.name} could not be masked, ask with less data: {short(str(error))}") from None
-        finally:
-            if copy.values:
-                database.unregister("_values")
         return name
 
     def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
@@ -348,27 +345,26 @@ class Datastore:
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
         schema = source.schema if spared else pa.schema(list(wide))
         rows = max(1, source.num_rows)
-        stored = (source.column(column) for column in source.column_names if column not in texts)
-        width = max(1, _size(stored) / rows + 2 * len(texts))
-        least = _ROW_GROUP
-        if selected != "*" and rows <= _ROW_GROUP:  # what is made of texts takes as much again: in halves
-            least = (rows // 2 // _VECTOR + 1) * _VECTOR
-        step = max(1, int(self._most / width / least)) * least
+        width, step = 0.0, rows
+        if self._own:
+            stored = (source.column(column) for column in source.column_names if column not in texts)
+            width = max(1, _size(stored) / rows + 2 * len(texts))
+            least = _ROW_GROUP
+            if selected != "*" and rows <= _ROW_GROUP:  # what is made of texts takes as much again: in halves
+                least = (rows // 2 // _VECTOR + 1) * _VECTOR
+            step = max(1, int(self._most / width / least)) * least
         slices = [source.slice(start, step) for start in range(0, rows, step)]
         del source
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             self._make_room(database, width * part.num_rows, self._most)
             batches = part.to_batches()[::-1]
             del part
-            loaded = database.from_arrow(pa.RecordBatchReader.from_batches(schema, _taken(batches, schema)))
-            if selected != "*":
-                loaded = loaded.project(selected)
-            if table in self._made:
-                loaded.insert_into(table)
-            else:
-                loaded.create(table)
+            reader = pa.RecordBatchReader.from_batches(schema, _taken(batches, schema, trims=self._own))
+            into = f"INSERT INTO {table}" if table in self._made else f"CREATE TABLE {table} AS"
+            sql.load(database, f"{into} SELECT {selected} FROM {sql.GIVEN}", reader)
+            if table not in self._made:
                 self._made.append(table)
-            del loaded
+            del reader
             if self._own:
                 pa.default_memory_pool().release_unused()
             self._make_room(database, 0, self._most)
@@ -402,12 +398,15 @@ class Datastore:
         return [parts[number] for number in sorted(parts)]
 
 
-def _taken(batches: list[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches, the last one first, each of which is freed once it was read; the system gets it back now and then."""
+def _taken(batches: list[pa.RecordBatch], schema: pa.Schema, *, trims: bool) -> Iterator[pa.RecordBatch]:
+    """Batches, the last one first, each of which is freed once it was read; if it `trims`, the system gets it back now
+    and then."""
     some = len(batches) // _TRIMMED + 1
     while batches:
-        yield batches.pop().cast(schema)
-        if len(batches) % some == 0:
+        batch = batches.pop()
+        yield batch if batch.schema.equals(schema) else batch.cast(schema)
+        del batch
+        if trims and len(batches) % some == 0:
             trim()
 
 
