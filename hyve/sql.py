@@ -303,8 +303,10 @@ _PLAIN = re.compile(r"BOOLEAN|U?(?:TINY|SMALL|BIG)INT|U?INTEGER|HUGEINT|DECIMAL\
 def _fetch_plain(
     connection: duckdb.DuckDBPyConnection, statement: str, limits: Limits, watched: Watched
 ) -> _Fetched | None:
-    """Rows of plain types, None where it has others. DuckDB parses and plans a statement twice for Arrow."""
-    connection.execute(statement)
+    """Rows of plain types, None where it has others. DuckDB parses and plans a statement twice for Arrow, and parses a
+    text twice that it is to execute."""
+    (parsed,) = connection.extract_statements(statement)
+    connection.execute(parsed)
     try:
         columns = tuple(column[0] for column in connection.description)
         types = tuple(str(column[1]) for column in connection.description)
