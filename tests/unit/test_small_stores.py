@@ -364,3 +364,23 @@ def test_idle_databases_of_small_stores_make_room_for_a_large_one() -> None:
     with hyve.Datastore.from_text(json.dumps(rows)) as large:
         assert large.query("SELECT count(*) FROM records").rows == ((20_000,),)
         assert len(sql._emptied) == 0
+
+
+def test_what_is_loaded_can_be_read_only_while_it_is() -> None:
+    """H32: a name that our own statements read is no way to the data of another request."""
+    for database in (sql.borrow("100MB"), sql.open_database("100MB", 2)):
+        seen = f"SELECT count(*) FROM {sql.GIVEN}"
+        sql.load(database, f"CREATE TABLE t AS FROM {sql.GIVEN}", pa.table({"a": [1, 2], "b": ["x", None]}))
+        sql.load(database, f"INSERT INTO t SELECT n, 'y' FROM {sql.GIVEN}", pa.table({"n": [3]}))
+        assert database.execute("FROM t").fetchall() == [(1, "x"), (2, None), (3, "y")]
+        assert database.execute(seen).fetchall() == [(0,)]
+        with pytest.raises(duckdb.BinderException, match="n"):
+            sql.load(database, f"CREATE TABLE u AS SELECT n FROM {sql.GIVEN}", pa.table({"m": [4]}))
+        assert database.execute(seen).fetchall() == [(0,)]
+        with pytest.raises(hyve.SqlRefused, match="no table"):
+            sql.run(database, seen, ["t"])
+        database.close()
+    with hyve.Datastore.from_text(json.dumps({sql.GIVEN: [{"a": 5}]})) as store:
+        (name,) = (table.name for table in store.catalog.tables)
+        assert name != sql.GIVEN
+        assert store.query(f"SELECT a FROM {quote(name)}").rows == ((5,),)
