@@ -23,6 +23,8 @@ _NAMING = frozenset({"fingerprint", "hash", "id", "key", "line", "uuid"})
 """What a column called so has of an error tells it apart from others, but says nothing."""
 _WORDS = frozenset({"alert", "crit", "critical", "err", "error", "fatal", "info", "warn", "warning"})
 """What is called a level is one of messages where one of its kinds is among these, or where it is a number."""
+_LONGEST = 200
+"""Characters of such a kind that are read: a text that goes on is no level."""
 _GOOD = frozenset({"-", "n/a"}) | rank.name_words(
     """
     active available complete completed connected healthy info none noerror normal ok passed ready running success
@@ -51,10 +53,11 @@ def _named(view: ColumnView) -> bool:
         return False
     if {value.lower() for value, _ in view.values} <= {"true", "false", "unknown"}:
         return not named.isdisjoint(_YES | _NO | _ERRORS | _FAULTS)
-    if named.isdisjoint(_NAMES - _LEVELS):
-        levels = view.numeric or any(not _WORDS.isdisjoint(rank.words(value)) for value, _ in view.values)
-        return not named.isdisjoint(_LEVELS) and levels
-    return True
+    if not named.isdisjoint(_NAMES - _LEVELS):
+        return True
+    if named.isdisjoint(_LEVELS):
+        return False
+    return view.numeric or any(not _WORDS.isdisjoint(rank.words(value[:_LONGEST])) for value, _ in view.values)
 
 
 def _good(view: ColumnView) -> list[bool]:

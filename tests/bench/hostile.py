@@ -121,6 +121,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     'key=" on lines': ("short lines", _repeated('key="a\n')),
     "key=": ("log", _repeated("key=")),
     "a=b on one line": ("log", _repeated("a=b ")),
+    "a: on one line": ("log", _repeated("a: ")),
     "<": ("log", _repeated("<")),
     "< on lines": ("short lines", _repeated("<a b=\n")),
     "escapes of a terminal": ("log", _repeated("\x1b[")),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
-from hyve import prompt, rowtext
+from hyve import prompt, rank, rowtext
 
 CODES = [f"Err{name}" for name in ("Throttled", "Denied", "Missing", "Expired", "Conflict", "Quota")]
 
@@ -222,6 +222,17 @@ def test_a_changed_type_is_said() -> None:
     assert header_of([12 if i % 2 else "12" for i in range(600)], "v_num") == "- v_num BIGINT = 12, 300 as text"
     assert ", 1 as text" in header_of([i if i != 44 else "44" for i in range(600)], "v_num")
     assert "as text" not in header_of([str(i) for i in range(600)], "v_num")
+
+
+def test_of_a_long_text_little_is_read_to_tell_whether_it_is_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H28: a line of megabytes, or as much under the name of a level, was taken apart into all of its words."""
+    read: list[int] = []
+    words = rank.words
+    monkeypatch.setattr(rank, "words", lambda text: [read.append(len(text)), words(text)][1])
+    long = "error: " * 40_000
+    for text in (long, "\\" * 300_000, json.dumps([{"level": long, "n": n} for n in range(3)])):
+        hyve.view(text, budget=900)
+    assert 0 < max(read) < 5_000
 
 
 def test_no_mean_is_said_of_codes_and_of_times_that_are_numbers() -> None:
