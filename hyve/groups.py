@@ -23,7 +23,7 @@ from hyve.freetext import FreeText
 from hyve.logtable import log_table
 from hyve.metrictable import metric_table
 from hyve.naming import identifier
-from hyve.parts import ManyParts, Rows, is_bare
+from hyve.parts import ManyParts, Part, Rows, is_bare
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
 from hyve.strictjson import Ahead, Lines
@@ -231,7 +231,7 @@ def _group_values(found: Grouped, document: Document, number: int) -> None:
     parts = [(i, part, part.value) for i, part in enumerate(document.parts, number) if part.syntax != LINES]
     if len(parts) < len(document.parts):  # the last one is the lines
         last = document.parts[-1]
-        found.texts.append((number + len(parts), last.free_text or last.value))
+        found.texts.append((number + len(parts), _lines_of(last)))
     each = _are_rows(sum(is_bare(value) for *_, value in parts), len(parts))
     around = bool(document.lines) or len(parts) < len(document.parts)
     line, at = 1, 0
@@ -276,7 +276,13 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
                 keys, objects = group_of(parts.value(i))
             objects.add(i, None, keys, None, line)
     if total < len(parts):  # the last one is the lines
-        found.texts.append((start + total, parts[-1].free_text or parts[-1].value))
+        found.texts.append((start + total, _lines_of(parts[-1])))
+
+
+def _lines_of(part: Part) -> FreeText | list[dict[str, Any]]:
+    """The lines of a part of free text; long ones are not counted for it."""
+    lines: FreeText | list[dict[str, Any]] = part.value if part.free_text is None else part.free_text
+    return lines
 
 
 def _are_rows(bare: int, parts: int) -> bool:

@@ -223,13 +223,19 @@ class Reader:
     @collector_paused()
     def read(self, texts: Sequence[str]) -> list[dict[str, Any] | None]:
         """What each of some lines carries."""
-        plain = [_plain(text) for text in texts]
-        found = [_exposition(text) for text in plain] if self._exposition else self._log(plain)
+        joined = "\n".join(texts)
+        plain = [_plain(text) for text in texts] if "\x1b" in joined else texts
+        if self._exposition:
+            found = [_exposition(text) for text in plain]
+        elif self._kinds or "=" in joined or '\\"' in joined or (self._requests and "HTTP/" in joined):
+            found = self._log(plain)
+        else:  # nothing is looked for in each of them
+            found = [None] * len(plain)
         self._lines += len(found)
         self._carrying += sum(item is not None for item in found)
         return found
 
-    def _log(self, texts: list[str]) -> list[dict[str, Any] | None]:
+    def _log(self, texts: Sequence[str]) -> list[dict[str, Any] | None]:
         found, rest, _ = _heads(texts, self._kinds)
         pairs = self._pairs_of(rest, found)
         labelled = _labelled_of(rest, found, pairs, self._names)
@@ -268,7 +274,7 @@ class Reader:
                         del head["msg"]
         if (kept := self._kept) is not None:
             return [{key: value for key, value in item.items() if key in kept} for item in found]
-        for item in found:
+        for item in filter(None, found):
             self._keys.update(item.keys())
         return found
 
@@ -299,7 +305,7 @@ def _sampled(texts: list[str]) -> list[str]:
     return texts[:: max(1, len(texts) // _SAMPLE)]
 
 
-def _heads(texts: list[str], levels: list[list[_Kind]]) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+def _heads(texts: Sequence[str], levels: list[list[_Kind]]) -> tuple[list[dict[str, Any]], list[str], list[str]]:
     """(the fields of each line's head, what remains behind it, of that what may have a further head).
 
     A head that wraps a line is followed by that line's: `levels` are the kinds of the first heads, of the second ones.

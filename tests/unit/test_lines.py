@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve.lines import fields
+from hyve.lines import Reader, fields
 
 
 def of(*texts: str) -> list[dict[str, Any] | None]:
@@ -249,6 +249,15 @@ def test_rare_kinds_of_lines_are_found_beside_the_frequent_one() -> None:
 def test_any_lines_at_all(texts: list[str]) -> None:
     found = fields(texts)
     assert found is None or len(found) == len(texts)
+
+
+_PIECES = ("a=1", " b=2", "x ", 'got {\\"k\\": 1}', ' "GET /a HTTP/1.1" 200', "\x1b[31m", "INFO ", "12:00:01 ")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(_PIECES), max_size=4).map("".join), min_size=1, max_size=12))
+def test_a_line_says_the_same_whatever_is_read_with_it(texts: list[str]) -> None:
+    assert [Reader(texts).read([text])[0] for text in texts] == Reader(texts).read(texts)
 
 
 words = st.text(alphabet="abcxyz", min_size=1, max_size=5)
