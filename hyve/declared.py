@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -20,7 +21,6 @@ import pyarrow as pa
 
 from hyve.ducktypes import type_name
 from hyve.naming import literal, quote
-from hyve.templates import MASK, template_of
 
 _ROWS = 1 << 13
 """Rows of a table for which it is worth the time."""
@@ -38,11 +38,8 @@ _COMPUTED = 2 << 20
 LINE = ("_id", "_row_id", "line", "text")
 """The first columns of a table of text; what its text says follows them."""
 
-SAID = {
-    "template": ("VARCHAR", template_of("text")),
-    "variables": ("VARCHAR[]", f"regexp_extract_all(text, '{MASK}')"),
-}
-"""What a line's text says beside it: type and SQL."""
+SAID = {"template": "VARCHAR", "variables": "VARCHAR[]"}
+"""What a line's text says beside it, and its type."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +85,14 @@ def declared(table: pa.Table, room: int) -> Declared | None:
     return Declared(", ".join(definitions), loaded, [name for name in loaded if name in as_codes])
 
 
-def declared_lines(table: pa.Table) -> Declared | None:
-    """The same of a table of lines, whose `text` tells more; None where that is to be stored."""
+def declared_lines(table: pa.Table, said: Mapping[str, str]) -> Declared | None:
+    """The same of a table of lines, whose `text` tells more: `said` is the SQL of each. None where that is stored."""
     if table.column("text").nbytes > _COMPUTED or not SAID.keys().isdisjoint(table.column_names):
         return None
     loaded = sorted(table.column_names, key=lambda name: name not in LINE)
     definitions = [f"{quote(name)} {type_name(table.schema.field(name).type)}" for name in loaded]
     place = sum(name in LINE for name in loaded)
-    definitions[place:place] = [f"{name} {kind} AS ({found})" for name, (kind, found) in SAID.items()]
+    definitions[place:place] = [f"{name} {kind} AS ({said[name]})" for name, kind in SAID.items()]
     return Declared(", ".join(definitions), loaded, [])
 
 

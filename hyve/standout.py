@@ -25,7 +25,7 @@ from hyve.columns import Codes, reversed_bits
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, is_dimension, is_measure
 from hyve.states import with_shares
-from hyve.templates import MASK, kinds_of, masked_texts
+from hyve.templates import MASK, ids_of, kinds_of, masked_texts
 
 _RARE = 60
 _FULL = 3
@@ -68,7 +68,7 @@ def stands_out(found: Profile) -> StandsOut:
         if columns.short:
             kinds = np.array(kinds_of(values.shown()))
         else:
-            kinds = masked_texts(values.array, MASK).dictionary_encode().indices.to_numpy()
+            kinds = masked_texts(values.array, MASK, ids_of(values.array)).dictionary_encode().indices.to_numpy()
         of_rows = np.append(kinds, -1)[codes]
         scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
         scores.of_values(i, codes, far_numbers(values.array, kinds) if table.rows >= _MANY else None)

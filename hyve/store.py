@@ -44,7 +44,7 @@ from hyve.limits import trim
 from hyve.naming import column_name, dotted, free_name, identifier, quote
 from hyve.rebuild import elements
 from hyve.shape import LIST, MAP, PAIRS, TYPED, TableData
-from hyve.templates import HIDDEN, masked_texts
+from hyve.templates import HIDDEN, ids_of, masked_texts, template_of, variables_of
 
 if TYPE_CHECKING:
     from hyve.masked import MaskedStore
@@ -118,7 +118,7 @@ class Datastore:
         self._database: duckdb.DuckDBPyConnection | None = None
         self._closed = self._locked = False
         self._loaded = 0.0
-        self._waiting: dict[str, tuple[Arrays, str]] = {}
+        self._waiting: dict[str, tuple[Arrays, dict[str, str]]] = {}
         self._made: list[str] = []
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
@@ -233,7 +233,7 @@ class Datastore:
 
     def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
         """Columns of a table, in the order of its rows; those that are `lists` as DuckDB's text of them."""
-        held, _ = self._waiting.get(table, (_NOTHING, ""))
+        held, _ = self._waiting.get(table, (_NOTHING, {}))
         if held.keys() >= set(names):
             return {name: list_texts(held[name]) if name in lists else held[name] for name in names}
         selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
@@ -299,14 +299,12 @@ class Datastore:
             typed = data.columns[source].name if source in data.columns else ""
             add(column.name, column.array, dotted(path), column.derived, typed)
             column.array = None
-        selected = "*"
-        if root.free_text and data is root.data:
-            selected = self._read_text(arrays, columns)
+        said = self._read_text(arrays, columns) if root.free_text and data is root.data else {}
         data.series = data.positions = data.parents[:0]
         if self._database is None:
-            self._waiting[name] = arrays, selected
+            self._waiting[name] = arrays, said
         else:
-            self._fill(self._database, name, arrays, selected)
+            self._fill(self._database, name, arrays, said)
         return Table(
             name,
             tuple(columns),
@@ -319,27 +317,26 @@ class Datastore:
             root.source,
         )
 
-    def _read_text(self, arrays: Arrays, columns: list[Column]) -> str:
-        """Puts what lines say behind their text; gives what is selected of the arrays that are loaded."""
+    def _read_text(self, arrays: Arrays, columns: list[Column]) -> dict[str, str]:
+        """Puts what lines say behind their text; gives the SQL of it."""
         columns.sort(key=lambda column: column.name not in LINE)
-        first = [column.name for column in columns if column.name in LINE]
-        columns[len(first) : len(first)] = [Column(name, kind, "text", True) for name, (kind, _) in SAID.items()]
-        made = {name: f"{found} AS {name}" for name, (_, found) in SAID.items()}
-        known = first
+        first = sum(column.name in LINE for column in columns)
+        columns[first:first] = [Column(name, kind, "text", True) for name, kind in SAID.items()]
+        ids = ids_of(arrays["text"])
         if self._database is None:
-            arrays["template"] = masked_texts(arrays["text"], HIDDEN)
-            made["template"], known = "template", [*first, "template"]
-        return f"{', '.join([*first, *made.values()])}, * EXCLUDE ({', '.join(known)})"
+            arrays["template"] = masked_texts(arrays["text"], HIDDEN, ids)
+        return {"template": template_of("text", ids), "variables": variables_of("text", ids)}
 
-    def _fill(self, database: duckdb.DuckDBPyConnection, name: str, arrays: Arrays, selected: str) -> None:
+    def _fill(self, database: duckdb.DuckDBPyConnection, name: str, arrays: Arrays, said: Mapping[str, str]) -> None:
         """Creates a table of `arrays`, which it empties; a large one slice by slice, of which each is freed, and
-        compressed before the next one is loaded."""
+        compressed before the next one is loaded. `said` is the SQL of what lines say beside their text."""
         source = pa.table(arrays)
         arrays.clear()
         table, texts = f"main.{quote(name)}", list[str]()
-        spared = declared(source, self._text) if selected == "*" else declared_lines(source)
+        spared = declared_lines(source, said) if said else declared(source, self._text)
+        selected = _selected(source.column_names, said) if said and spared is None else "*"
         if spared is not None:
-            source, texts, selected = source.select(spared.loaded), spared.texts, "*"
+            source, texts = source.select(spared.loaded), spared.texts
             database.execute(f"CREATE TABLE {table} ({spared.definitions})")
             self._made.append(table)
         wide = (field.with_type(pa.int64()) if field.type == pa.int32() else field for field in source.schema)
@@ -396,6 +393,14 @@ class Datastore:
             for number, start, end in root.layout:
                 parts[number] = rows[start] if end is None else rows[start:end]
         return [parts[number] for number in sorted(parts)]
+
+
+def _selected(names: Sequence[str], said: Mapping[str, str]) -> str:
+    """What is selected of the columns of lines that are loaded: what they say stands behind their text."""
+    first = [name for name in names if name in LINE]
+    made = [name if name in names else f"{found} AS {name}" for name, found in said.items()]
+    known = [*first, *(name for name in said if name in names)]
+    return f"{', '.join([*first, *made])}, * EXCLUDE ({', '.join(known)})"
 
 
 def _taken(batches: list[pa.RecordBatch], schema: pa.Schema, *, trims: bool) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 `FROM LOG_TEMPLATES('table', 'column', time := 'column', top := 20)` gives a row for each template, the most frequent
 first: how often it comes and its share, the first and last time and row, and the first message of it (300 characters).
 `found` counts all templates; with a large `top`, `ORDER BY count` shows the rare ones. The masks are those of the
-column `template` of `lines`.
+column `template` of `lines`, but for ids of letters alone, which other lines tell.
 """
 
 from __future__ import annotations
