@@ -96,7 +96,7 @@ def test_codes_of_all_kinds_come_back(codes: list[str | None]) -> None:
     array = pa.chunked_array([pa.array(codes[:100]).dictionary_encode(), pa.array(codes[100:]).dictionary_encode()])
     with hyve.Datastore.from_text("[{}]") as store:
         database = store._open()
-        store._fill(database, "t", {"_row_id": pa.array(range(ROWS)), "c": array}, "*")
+        store._fill(database, "t", {"_row_id": pa.array(range(ROWS)), "c": array}, {})
         assert fetched(store, "SELECT c FROM t ORDER BY rowid") == [(text,) for text in codes]
         assert fetched(store, "SELECT DISTINCT typeof(c) FROM t") == [("VARCHAR",)]
 
