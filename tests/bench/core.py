@@ -1,4 +1,4 @@
-"""Speed and memory of parse and store, as Markdown: `python -m tests.bench.core [--quick] [--rounds N] [FOLDER]`.
+"""Speed and memory of parse and store, as Markdown: `python -m tests.bench.core [--quick|--cold] [--rounds N] [FOLDER]`.
 
 Speed: milliseconds of `hyve.parse` and of `Datastore` (shape and DuckDB) for the files of FOLDER (generated ones
 without it) and for a list of 100,000 records of six fields (samples of metrics, and log records, which become a second
@@ -16,6 +16,8 @@ and released 100 KB of the same kind three times in both ways, in runs and at on
 leaves an idle database of some 2 MB, as small stores do in any such process, and the large one closes that. Imports,
 libraries' code that is used first, and what DuckDB, Arrow and Python set up once are no part of the payload. The tables
 are in DuckDB when the peak is read.
+`--cold` prints instead the memory that 1 MB of each kind takes in a process that has stored one record before, and how
+much of it are pages of libraries' files that are read for the first time: the system shares them among processes.
 `--quick` leaves out 100 MB. `--cpu` takes the processor's time instead of the clock's, for a machine that has other
 things to do.
 """
@@ -95,11 +97,18 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.measure and options.cold:
+        print(json.dumps(_first(options.measure)))
+        return 0
     if options.measure:
         print(json.dumps(_measure(options.measure, options)))
         return 0
+    if options.cold:
+        with tempfile.TemporaryDirectory() as scratch:
+            return 0 if _cold(Path(scratch)) else 1
     with tempfile.TemporaryDirectory() as scratch:
         good = _speed(Path(scratch), options)
         print()
@@ -249,6 +258,33 @@ def _measure(file: Path, options: argparse.Namespace) -> dict[str, float]:
         gc.collect()
         seconds = min(seconds, sum(_ours(data, clock)))
     return {"peak": peak - before, "seconds": seconds}
+
+
+def _cold(scratch: Path) -> bool:
+    print("| records | peak memory / payload | of it libraries' files | the rest | at most |")
+    print("|---|---:|---:|---:|---:|")
+    good = True
+    for name, make in _GROWING.items():
+        file = scratch / f"{name}-1"
+        file.write_text(make(_MB))
+        command = [sys.executable, "-m", "tests.bench.core", "--cold", "--measure", str(file)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        peak, files = (found[key] / file.stat().st_size for key in ("peak", "files"))
+        good &= peak - files <= MEMORY
+        print(f"| {name} | {peak:.1f} | {files:.1f} | {peak - files:.1f} | {MEMORY:.0f} |", flush=True)
+    return good
+
+
+def _first(file: Path) -> dict[str, int]:
+    """Peak bytes of the first store of `file`, above those held before, and how many of them are pages of files."""
+    sql.dedicate()
+    with hyve.Datastore.from_text('[{"a": 1}]') as held:
+        fetched(held, "SELECT 1")
+    Path("/proc/self/clear_refs").write_text("5")
+    before, files = _memory("VmRSS"), _memory("RssFile")
+    with hyve.Datastore.from_text(file.read_bytes()) as held:
+        fetched(held, "SELECT 1")
+        return {"peak": _memory("VmHWM") - before, "files": _memory("RssFile") - files}
 
 
 def _memory(line: str) -> int:
