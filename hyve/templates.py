@@ -45,6 +45,8 @@ _ORDERS = re.compile(r"\d[a-fA-F]", re.ASCII), re.compile(r"[a-fA-F]\d", re.ASCI
 _SAMPLE, _PART, _FEWEST, _MOST = 250, 40, 8, 16
 """Lines of a sample, up to four times as many where these are less than one in so many; those of them that a place of
 ids has at least, and such places."""
+_LONGEST, _EACH = 400, 20
+"""Characters of each line that are looked at, and words in them that mix digits and letters."""
 _BEFORE, _DEEP = 120, 7
 """Characters that are looked at before an id for the last word, and variables that stand between them at most."""
 _ORDERED, _OTHER, _SAME = 8, 4, 16
@@ -93,7 +95,8 @@ def ids_of(texts: pa.Array[Any] | pa.ChunkedArray[Any]) -> Ids | None:
         return None
     step = max(1, len(texts) // min(max(_SAMPLE, len(texts) // _PART), 4 * _SAMPLE))
     sample: list[str] = [text for i in range(0, len(texts), step) if (text := texts[i].as_py())]
-    met = Counter(place for text in sample for place in _places(text))
+    sample = [text[:_LONGEST] for text in sample]
+    met = Counter(place for text in sample for place in islice(_places(text), _EACH))
     joined = "\n".join(sample)
     found = [place for place, count in met.most_common(_MOST) if count > 1 and _holds_ids(place, joined)]
     if not found:
@@ -115,9 +118,9 @@ def ids_of(texts: pa.Array[Any] | pa.ChunkedArray[Any]) -> Ids | None:
 
 def _any(texts: pa.Array[Any] | pa.ChunkedArray[Any], pattern: str) -> bool:
     """Whether a pattern is found in some of the texts."""
-    if len(texts) <= _FEW:
+    if len(texts) <= _FEW and max(map(len, filter(None, listed := texts.to_pylist())), default=0) <= _SHORT:
         search = re.compile(pattern, re.ASCII).search
-        return any(search(text) for text in texts.to_pylist() if text is not None)
+        return any(search(text) for text in listed if text is not None)
     return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
@@ -152,7 +155,8 @@ def _places(text: str) -> Iterator[_Place]:
 def _holds_ids(place: _Place, lines: str) -> bool:
     """Whether what stands at a place are ids, by a sample of lines."""
     _, upper, before = place
-    values = re.findall(rf"{before}(\w+)", lines, re.ASCII | re.MULTILINE)
+    linear = before.replace(r"\w*[0-9]\w*", r"[^\W0-9]*+[0-9]\w*+")
+    values = re.findall(rf"{linear}(\w+)", lines, re.ASCII | re.MULTILINE)
     ids = [value for value in values if _HEX.fullmatch(value) and (value.upper() if upper else value.lower()) == value]
     letters = Counter(value for value in ids if value.isalpha())
     return (

@@ -1,4 +1,4 @@
-"""Speed and memory of parse and store, as Markdown: `python -m tests.bench.core [--quick|--cold] [--rounds N] [FOLDER]`.
+"""Speed and memory of parse and store, as Markdown: `python -m tests.bench.core [--quick] [--cold] [FOLDER]`.
 
 Speed: milliseconds of `hyve.parse` and of `Datastore` (shape and DuckDB) for the files of FOLDER (generated ones
 without it) and for a list of 100,000 records of six fields (samples of metrics, and log records, which become a second
