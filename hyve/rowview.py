@@ -20,6 +20,7 @@ from hyve.faults import one_of_each
 from hyve.naming import quote
 from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, names_entities
 from hyve.question import Question
+from hyve.samples import extremes, of_each_series
 from hyve.standout import StandsOut, stands_out
 from hyve.templates import masked
 
@@ -40,6 +41,10 @@ _USUAL = 0.1
 _ABOUT, _USUAL_BESIDE = 240, 1.5
 """So many rows of what the question names are shown before all of its rows count as usual; beside each one so many
 usual ones."""
+_SERIES_BESIDE = 8
+"""So many rows of different series come beside a usual one."""
+_EXTREME = 0.88
+"""The rank of the row with the greatest value of a measure."""
 _ALIKE, _PREFIX = 5, 8
 """What so many values begin with is said once if it has that many characters."""
 SPARE = 12
@@ -187,7 +192,8 @@ def row_view(
     ]
     odd = stands_out(found) if rare else StandsOut((), ())
     faults = one_of_each(found, faulty) if rare else []
-    shares, reasons = _candidates(found, question, odd.rows, faults)
+    edges = extremes(found, ranked) if rare else []
+    shares, reasons = _candidates(found, question, odd.rows, faults, edges)
     because = [i for row in shares for i in reasons.get(row, ())]
     first, least = _picked(found, keep, because, question.words, rare)
     if not first:
@@ -198,7 +204,8 @@ def row_view(
             if {*picked}.isdisjoint(reasons[row]):
                 shares[row] = 0.0
     about = in_turns([spread(one.rows, _ABOUT) for one in named])[:_ABOUT]
-    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about)
+    series = of_each_series(found, ranked) if rare else []
+    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series)
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
         row: frozenset(place for place in wide if picked[place] in told)
@@ -222,8 +229,8 @@ class _Rows:
     """(rowid, rank, cells) of rows: first those of `shares` among `_FIRST_ROWS` evenly spread ones, then more of these.
 
     `hidden`: the places from there on are ids, which usual rows leave out. `about` are rows of what the question names:
-    one comes with each usual one or two, also where many are alike. `heads` are the columns as the rows' head has them,
-    `sample` the cells of the first rows by column.
+    one comes with each usual one or two, also where many are alike. `series` are rows that come before almost all usual
+    ones. `heads` are the columns as the rows' head has them, `sample` the cells of the first rows by column.
     """
 
     def __init__(
@@ -234,11 +241,13 @@ class _Rows:
         shares: Mapping[int, float],
         short: bool,
         about: Sequence[int],
+        series: Sequence[int],
     ) -> None:
         self._found, self._hidden = found, hidden
         self._views = [found.views[i] for i in picked]
         self._about = {row: _usual(place * _USUAL_BESIDE) for place, row in enumerate(about)}
-        self._shares = {**self._about, **shares}
+        of_series = {row: _usual(place / _SERIES_BESIDE) for place, row in enumerate(series)}
+        self._shares = {**of_series, **self._about, **shares}
         self._first = self._spread(0, _FIRST_ROWS)
         self.sample = self._raw = [self._cells(view, self._first) for view in self._views]
         self.heads = names = tuple(quote(view.column.name) for view in self._views)
@@ -405,9 +414,10 @@ def _candidates(
     question: Question,
     odd: Sequence[tuple[int, float, list[int]]],
     faults: Sequence[tuple[int, int]],
+    edges: Sequence[tuple[int, int]],
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last), most first;
-    and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
+    """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, with an
+    extreme), most first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
     rows = found.table.rows
     shares: dict[int, float] = {}
     reasons: dict[int, list[int]] = {}
@@ -425,6 +435,9 @@ def _candidates(
     for place, (row, column) in enumerate(faults):
         reasons[row] = list(dict.fromkeys([column, *reasons.get(row, ())]))
         shares[row] = max(shares.get(row, 0.0), 1.1 / (1 + 0.02 * place))
+    for place, (row, column) in enumerate(edges):
+        reasons[row] = list(dict.fromkeys([*reasons.get(row, ()), column]))
+        shares[row] = max(shares.get(row, 0.0), _EXTREME / (1 + 0.05 * place))
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])

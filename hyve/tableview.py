@@ -58,6 +58,8 @@ _TOGETHER, _EQUAL = 24, 12
 _VALUES, _VALUE, _LISTING = 5, 30, 12
 """So many values of a column are told, of so many columns one more for so many tokens that are spent; of who rows are
 about all are."""
+_MEANS, _AVERAGES = 1.2, 12
+"""The priority of the first means, of which so many are told at first: the measure's own line comes before them."""
 _FIRST = 1_000
 """What is said of an entity that the question names stands so many places before the changes."""
 _QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
@@ -82,7 +84,7 @@ class Switches:
 @dataclass(frozen=True)
 class TableView:
     """A table's views; `faulty` are the columns that tell what failed, `note` is said in its header, `asked` of the
-    entities that the question names."""
+    entities that the question names; `measure` is the column of which `means` are."""
 
     index: int
     profile: Profile
@@ -96,6 +98,7 @@ class TableView:
     in_toon: bool
     note: str
     asked: tuple[str, ...]
+    measure: str
 
     def items(self) -> Iterator[Item]:
         """What there is to say, each line with the share of the table's weight that is its priority."""
@@ -111,6 +114,7 @@ class TableView:
             named, tells, name = names_entities(views[k]), k in self.faulty, views[k].column.name
             share = 1.3 / (1 + 0.15 * place)
             share = 1.25 if named and place < _NAMING else max(1.1, share) if tells else share
+            share = max(share, 1.02 * _MEANS) if name == self.measure else share
             few = SMALL if named or tells else _VALUES
             each = _VALUE if place < _LISTING else math.inf
             yield _column(i, k, share, views[k], few, each, self.series, self.mistyped.get(name))
@@ -122,7 +126,8 @@ class TableView:
                 yield Listing(line, share, [*alike], _nothing, columns=[*alike.values()])
                 order += 1
         for place, (text, averages) in enumerate(self.means):
-            yield Listing(Line(i, MEANS, place, text), 1.2 / (1 + 0.8 * place), averages, _more_of(len(averages)))
+            line, share = Line(i, MEANS, place, text), _MEANS / (1 + 0.8 * place)
+            yield Listing(line, share, averages, _more_of(len(averages)), _AVERAGES, _VALUE)
         for place, text in enumerate(self.asked):
             yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
@@ -250,8 +255,11 @@ def table_view(
     )
     rows = row_view(found, ranked, faulty, question, switches.rank, not switches.toon, asked)
     said = tuple(_of_entity(found, ranked, one, only) for one in asked)
+    measure = next((view.column.name for view in _measured(found, ranked, only)), "") if averages else ""
     other = mistyped(columns, views, lambda text: listing(text, 40))
-    return TableView(index, found, ranked, faulty, averages, example, rows, series, other, switches.toon, note, said)
+    return TableView(
+        index, found, ranked, faulty, averages, example, rows, series, other, switches.toon, note, said, measure
+    )
 
 
 def _column_rank(view: ColumnView, tells: bool, table: Table, words: Sequence[str]) -> float:

@@ -1,0 +1,65 @@
+"""Rows that say what a table is like though they neither stand out nor were asked for (H15, H18).
+
+Rules: the header tells the least and the greatest value of a measure, so their rows are shown where few rows have them;
+every series of a small dimension has a row before another has many, each from another part of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hyve.columns import spread
+from hyve.profile import ENTITIES, SERIES, ColumnView, Profile, entity_rank, is_dimension, is_measure
+
+_MEASURES = 3
+"""Of so many measures the extremes are shown, the likeliest first."""
+_TIES = 3
+"""An extreme that more rows have tells none of them apart."""
+
+
+def extremes(found: Profile, ranked: Sequence[int]) -> list[tuple[int, int]]:
+    """(row, column) of the greatest and the least value of the likeliest measures.
+
+    Of metrics of several names the numbers are of different things: they have no extremes together.
+    """
+    if _mixed(found):
+        return []
+    rows: list[tuple[int, int]] = []
+    for i in [i for i in ranked if is_measure(found.views[i]) and not found.views[i].same][:_MEASURES]:
+        numbers, there = found.columns.floats(found.views[i].column.name)
+        used = np.flatnonzero(there & np.isfinite(numbers))
+        some = numbers[used]
+        for extreme in (some.max(), some.min()) if len(some) and some.max() > some.min() else ():
+            having = used[some == extreme]
+            if len(having) <= _TIES:
+                rows.append((int(having[0]), i))
+    return rows
+
+
+def _mixed(found: Profile) -> bool:
+    table = found.table
+    names = next((view for view in found.views if view.column.name == "name"), None)
+    points = table.kind == "relation" and table.name == "metric_points"
+    return points and names is not None and names.distinct > 1
+
+
+def of_each_series(found: Profile, ranked: Sequence[int]) -> list[int]:
+    """A row of each value of the dimension that tells best who the rows are about, evenly spread over the table."""
+    views = [found.views[i] for i in ranked]
+    about = [view for view in views if is_dimension(view) and _tells(view) and view.distinct * 3 <= view.rows]
+    if not about:
+        return []
+    codes, _ = found.columns.coded(min(about, key=entity_rank).column.name)
+    order = np.argsort(codes, kind="stable")
+    values, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
+    named = np.flatnonzero(values >= 0)
+    places = np.empty(len(named), np.int64)
+    places[spread(len(named), len(named))] = np.arange(len(named))
+    rows = order[starts[named] + sizes[named] * places // max(1, len(named))]
+    return [int(row) for row in rows]
+
+
+def _tells(view: ColumnView) -> bool:
+    return not view.same and (entity_rank(view) < len(ENTITIES) or view.column.name == SERIES)
