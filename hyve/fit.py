@@ -267,6 +267,9 @@ class _Page:
         said = [f"{len(hidden)} more {_of(len(hidden), 'column')}"] if hidden else []
         if varied and rows:
             said.append(f"{len(varied)} {'of those' if hidden else _of(len(varied), 'column')} above not in the rows")
+        undescribed = in_rows.difference(*(line.columns for line in above if line.order != NAMED_ONLY))
+        if undescribed and rows:
+            said.append(f"{len(undescribed)} {_of(len(undescribed), 'column')} in the rows only")
         if said:
             out.append(f"... ({'; '.join(said)})")
         out += [line.text for line in group if line.section == MEANS]

@@ -84,11 +84,14 @@ class ColumnView:
 
     @cached_property
     def identifier(self) -> bool:
-        """Whether it looks like an id: long, random, almost never the same, and no name of anything."""
-        if self.distinct <= max(20, self.rows // 4) or _NAMING.search(self.column.name):
+        """Whether it looks like an id: long, random, almost never the same (or many that are called ids), and no name
+        of anything."""
+        called = self.distinct > SMALL and last_word(self.column.name) == "id"
+        if (self.distinct <= max(20, self.rows // 4) and not called) or _NAMING.search(self.column.name):
             return False
-        sample = next((value for value in self.samples if isinstance(value, str)), "")
-        return bool(_IDENTIFIER.fullmatch(sample))
+        samples = [value for value in self.samples if isinstance(value, str)]
+        like = sum(bool(_IDENTIFIER.fullmatch(value)) for value in (samples if called else samples[:1]))
+        return like * 2 > (len(samples) if called else 0)
 
 
 _NAMING = re.compile("name|host|pod", re.IGNORECASE)
@@ -249,7 +252,7 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
         finite = values.only(proper) if odd else values
     if len(finite) and not nested(column):
         low, high = finite.edges()
-    if numeric(column) and len(finite) and not names_codes(column.name) and not _names_instants(column.name, low):
+    if numeric(column) and len(finite) and not names_codes(column.name) and not names_instants(column.name, low):
         mean = _mean(numbers[proper], counts[proper]) if odd else _mean(numbers, counts)
     # Each number as often as the others: durations of 0 to 99 ms are no count from 0 to 99.
     time = "TIMESTAMP" in column.type
@@ -405,7 +408,7 @@ def is_measure(view: ColumnView) -> bool:
     """Whether averages of a column say anything: no ids, codes, positions, or times."""
     if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
         return False
-    if names_codes(view.column.name) or _names_instants(view.column.name, view.low):
+    if names_codes(view.column.name) or names_instants(view.column.name, view.low):
         return False
     large = isinstance(view.low, int) and view.low > 10**9 and view.distinct > view.rows // 20
     return not large or last_word(view.column.name) in _QUANTITIES
@@ -417,7 +420,7 @@ def names_codes(name: str) -> bool:
     return name == SERIES or last_word(name) in _CODES
 
 
-def _names_instants(name: str, low: Any) -> bool:
+def names_instants(name: str, low: Any) -> bool:
     """Whether a column of numbers from `low` on is called like times, and they are since 1970."""
     return low is not None and low >= _EPOCH and not rank.name_words(name).isdisjoint(_TIMES)
 

@@ -417,7 +417,8 @@ def _candidates(
     edges: Sequence[tuple[int, int]],
 ) -> tuple[dict[int, float], dict[int, list[int]]]:
     """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, with an
-    extreme), most first; and for rows that were chosen for some of their fields the columns of these, the most telling one first."""
+    extreme), most first; and for rows that were chosen for some of their fields the columns of these, the most telling
+    one first."""
     rows = found.table.rows
     shares: dict[int, float] = {}
     reasons: dict[int, list[int]] = {}

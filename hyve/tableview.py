@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from hyve import rank
 from hyve.asked import Named, named
-from hyve.catalog import Column, Table
+from hyve.catalog import Table
+from hyve.columnlines import column_line, is_instant, more_of, of_few_words, one_value, only_value, row_count
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
-from hyve.growing import SHORT, Cell, Listing, Plain
+from hyve.growing import SHORT, Listing, Plain
 from hyve.ladder import Item, Ladder
 from hyve.mistyped import mistyped
 from hyve.naming import quote
@@ -45,21 +45,18 @@ from hyve.profile import (
 )
 from hyve.question import Question
 from hyve.rowlines import RowLines
-from hyve.rowview import MESSAGES, RowView, listing, row_view, show, shown_whole
+from hyve.rowview import MESSAGES, RowView, listing, row_view, shown_whole
 from hyve.writer import LEGEND
 
 _NAMES = 40
 """So many columns of a table that is told in brief are named."""
 _NAMING = 16
 """Of so many columns, those that name who or what the rows are about come before all rows."""
-_SAMPLE = 60
-_TOGETHER, _EQUAL = 24, 12
-"""Most columns of one value that share a line, and that are told together."""
 _VALUES, _VALUE, _LISTING = 5, 30, 12
 """So many values of a column are told, of so many columns one more for so many tokens that are spent; of who rows are
 about all are."""
-_MEANS, _AVERAGES = 1.2, 12
-"""The priority of the first means, of which so many are told at first: the measure's own line comes before them."""
+_MEASURE, _MEANS, _AVERAGES = 1.26, 1.2, 12
+"""The priorities of the likeliest measure and of its means, of which so many are told at first."""
 _FIRST = 1_000
 """What is said of an entity that the question names stands so many places before the changes."""
 _QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
@@ -105,29 +102,29 @@ class TableView:
         table, views, i = self.profile.table, self.profile.views, self.index
         parts, owners = self._parts
         yield Plain(Line(i, HEAD, 0, _header(table, self.note), parts=parts), 1.35)
-        alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or _one_value(view))}
+        alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
         alone -= {k for k in alone if views[k].column.name in self.mistyped or k in self.faulty}
-        alone -= {k for k in alone if not views[k].same and not shown_whole(_only(views[k]), SHORT)}
+        alone -= {k for k in alone if not views[k].same and not shown_whole(only_value(views[k]), SHORT)}
         for place, k in enumerate(k for k in self.ranked if k not in alone):
             named, tells, name = names_entities(views[k]), k in self.faulty, views[k].column.name
             share = 1.3 / (1 + 0.15 * place)
             share = 1.25 if named and place < _NAMING else max(1.1, share) if tells else share
-            share = max(share, 1.02 * _MEANS) if name == self.measure else share
+            share = max(share, _MEASURE) if name == self.measure else share
             few = SMALL if named or tells else _VALUES
             each = _VALUE if place < _LISTING else math.inf
-            yield _column(i, k, share, views[k], few, each, self.series, self.mistyped.get(name))
+            yield column_line(i, k, share, views[k], few, each, self.series, self.mistyped.get(name))
         order = len(views)
         for of_entities, share in ((True, 1.25), (False, 0.7)):
             some = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
-            for label, alike in _alike(some):
+            for label, told_of in of_few_words(some):
                 line = Line(i, COLUMNS, order, label)
-                yield Listing(line, share, [*alike], _nothing, columns=[*alike.values()])
+                yield Listing(line, share, [*told_of], _nothing, columns=[*told_of.values()])
                 order += 1
         for place, (text, averages) in enumerate(self.means):
             line, share = Line(i, MEANS, place, text), _MEANS / (1 + 0.8 * place)
-            yield Listing(line, share, averages, _more_of(len(averages)), _AVERAGES, _VALUE)
+            yield Listing(line, share, averages, more_of(len(averages)), _AVERAGES, _VALUE)
         for place, text in enumerate(self.asked):
             yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
@@ -176,7 +173,7 @@ class _Further:
         views = profile(self._found.columns, len(told(self._found.table))).views
         for place, view in enumerate(views[known:], known):
             order = place + len(views)  # behind the lines of several columns
-            ladder.add(_column(self.table, order, self.share / place, view, _VALUES, math.inf, {}, None))
+            ladder.add(column_line(self.table, order, self.share / place, view, _VALUES, math.inf, {}, None))
         return []
 
 
@@ -205,22 +202,17 @@ class Brief:
         first = max(1.1, self.naming if self.entities else 0.0)
         yield Plain(Line(i, HEAD, 0, _header(table, self.note)), first)
         said = [quote(name) for name in names[:_NAMES]]
-        yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, _more_of(len(names)))
+        yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, more_of(len(names)))
         for view in self.entities:
-            yield _column(i, names.index(view.column.name), self.naming, view, SMALL, _VALUE, {}, None)
+            yield column_line(i, names.index(view.column.name), self.naming, view, SMALL, _VALUE, {}, None)
 
 
 def _header(table: Table, note: str) -> str:
-    return f"## {quote(table.name)}: {_rows(table.rows)}{_join(table)}{note}"
+    return f"## {quote(table.name)}: {row_count(table.rows)}{_join(table)}{note}"
 
 
 def _nothing(count: int) -> str:
     return ""
-
-
-def _more_of(all_of_them: int) -> Callable[[int], str]:
-    """What says how many of all are not listed."""
-    return lambda listed: f", ... ({all_of_them - listed:,} more)" if listed < all_of_them else ""
 
 
 def _join(table: Table) -> str:
@@ -274,6 +266,8 @@ def _column_rank(view: ColumnView, tells: bool, table: Table, words: Sequence[st
         score += 0.5
     if view.identifier:
         score += 2
+    if is_instant(view):
+        score += 0.5  # who and what, and how much, come before when
     if view.column.name.startswith("resource_") and not names_entities(view):
         score += 2
     if view.same:
@@ -308,7 +302,7 @@ def _means(
 
 def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds | None) -> str:
     """`- host = web-7: 38 rows, mean latency 81.2 (of all 20.3)`: what there is of an entity that is asked for."""
-    text = f"- {quote(asked.view.column.name)} = {listing(asked.value, 40)}: {_rows(len(asked.rows))}"
+    text = f"- {quote(asked.view.column.name)} = {listing(asked.value, 40)}: {row_count(len(asked.rows))}"
     for view in _measured(found, ranked, only)[:1]:
         numbers, there = found.columns.floats(view.column.name)
         used = there & np.isfinite(numbers)
@@ -385,103 +379,3 @@ def _many(view: ColumnView) -> bool:
     """Whether a column of more values than are listed tells who or what the rows are about."""
     texts = view.column.type == "VARCHAR" and not view.identifier and not view.same
     return texts and SMALL < view.distinct <= view.rows // 3 and entity_rank(view) < len(ENTITIES)
-
-
-def _one_value(view: ColumnView) -> bool:
-    return view.distinct <= 1 and not view.odd
-
-
-def _alike(views: Sequence[ColumnView]) -> Iterable[tuple[str, dict[str, tuple[str, ...]]]]:
-    """(label, what is listed, each with its columns) of those that take few words: of one value, empty, or the same as
-    another."""
-    groups: dict[str, dict[str, list[Column]]] = {}
-    for view in views:
-        if view.same:
-            label, value = "the same", quote(view.same)
-        elif not view.distinct:
-            label, value = "all empty", ""
-        else:
-            label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", _item(view)
-        groups.setdefault(label, {}).setdefault(value, []).append(view.column)
-    for label, values in groups.items():
-        listed: dict[str, tuple[str, ...]] = {}
-        told = 0
-        for value, alike in values.items():
-            most = _EQUAL if value else 1
-            for start in range(0, len(alike), most):
-                some = tuple(column.name for column in alike[start : start + most])
-                names = [quote(name) for name in some]
-                listed[" = ".join([*names, value] if value else names)] = some
-                told += len(some)
-                if told >= _TOGETHER:
-                    yield f"- {label}: ", listed
-                    listed, told = {}, 0
-        if listed:
-            yield f"- {label}: ", listed
-
-
-def _item(view: ColumnView) -> str:
-    """The one value of a column among others."""
-    value = _only(view)
-    return listing(value, SHORT) if view.column.type == "VARCHAR" else show(value, SHORT)
-
-
-def _only(view: ColumnView) -> Any:
-    return view.values[0][0] if view.values else view.low
-
-
-def _column(
-    table: int,
-    place: int,
-    share: float,
-    view: ColumnView,
-    few: int,
-    each_more: float,
-    series: dict[str, str],
-    mistyped: tuple[int, str] | None,
-) -> Item:
-    """A column's line: of values `few` at first, and one more for `each_more` tokens that are spent. `series` names the
-    numbers of series, `mistyped` tells its texts that have no number or time."""
-    name = view.column.name
-    head = f"- {quote(name)} {view.column.type}"
-    texts, other = mistyped or (0, "")
-    nulls = other + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
-    nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
-
-    def line(text: str) -> Line:
-        return Line(table, COLUMNS, place, text, (name,), varied=True)
-
-    if view.distinct == 0:
-        return Plain(line(f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"), share)
-    if view.distinct == 1:
-        return Cell(line(f"{head} = "), share, _only(view), nulls)
-    mean = "" if view.mean is None else f", mean {view.mean:.6g}"
-    if listed(view):
-        counts = {count for _, count in view.values}
-        each = f", {_rows(counts.pop())} each" if len(counts) == 1 and view.complete else ""
-        names = series if name == SERIES else {}
-        shown = [(f"{value} = {names[value]}" if value in names else value, n) for value, n in view.values]
-        said = [listing(text) if each else f"{listing(text)} ×{count:,}" for text, count in shown]
-        text = f"{head}: {view.distinct} values{each}{mean}{nulls}: "
-        return Listing(line(text), share, said, _more_of(view.distinct), few, each_more)
-    edges: list[str] = []
-    filled = view.rows - view.nulls
-    short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
-    if len(view.samples) == 5 and filled > 5 and short and not view.time and view.step is None:
-        first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
-        for most, least in ((1, 1), (3, 0)):
-            some = [*first[:most], f"... ({filled - most - 2 + least:,} more rows)", *last[least:]]
-            edges.append(f", in order: {', '.join(some)}")
-    span = f", {show(view.low)}..{show(view.high)}" if (view.numeric or view.time) and view.low is not None else ""
-    step = ""
-    if view.step is not None:
-        unit = " s" if view.time else ""
-        step = f", every {view.step.size:g}{unit}" + (
-            f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
-        )
-        mean = ""
-    return Plain(line(f"{head}: {view.distinct:,} distinct{span}{step}{mean}{nulls}"), share, edges)
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"

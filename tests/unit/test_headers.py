@@ -328,3 +328,37 @@ def test_a_mean_is_told_apart_from_what_it_is_of() -> None:
 
 def view_of(records: list[dict[str, Any]]) -> str:
     return hyve.view(json.dumps(records), question="", budget=1_000).text
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000, 4_000])
+def test_a_measure_is_described_before_ids_and_times_that_are_numbers(budget: int) -> None:
+    """H14, H15: 5,321 spans with ids of 16 and 32 digits and times in nanoseconds."""
+    text = of_corpus("rca/nezha-trace-0520.csv", budget, "why is it slow?")
+    lines = lines_of(text)
+    assert "- Duration_num BIGINT: 3,780 distinct, 10..36799850, mean 541213" in text
+    assert not [line for line in lines if re.search(r"in order: .*\w{16}", line)]
+    if budget == 4_000:
+        line = next(line for line in lines if line.startswith("- StartTimeUnixNano_num "))
+        assert line.endswith("1661145538816465114..1661145648696644982 ns = 2022-08-22 05:18:58..05:20:48 UTC")
+        assert "... (1 more column; 1 column in the rows only)" in lines
+        assert "|36799850" in text  # the longest one's row
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (1_700_000_000, "s = 2023-11-14 22:13:20..2023-11-15 00:31:26 UTC"),
+        (1_700_006_400_000, "ms = 2023-11-15 00:00:00..00:00:08 UTC"),
+        (1_700_006_400_000_000, "us = 2023-11-15 00:00:00..00:00:00 UTC"),
+        (90_000_000, ""),
+        (10**21, ""),
+    ],
+)
+def test_times_that_are_numbers_are_said_as_times(first: int, said: str) -> None:
+    """H14: whatever the unit; numbers that are no times of this age stay numbers."""
+    draw = random.Random(3)
+    steps = [0, *(draw.randrange(1, 8_285) for _ in range(900)), 8_286]
+    records = [{"started_at": first + step, "note": f"n{step * 7919}"} for step in steps]
+    text = hyve.view(json.dumps(records), question="?", budget=900).text
+    line = next(line for line in lines_of(text) if line.startswith("- started_at "))
+    assert (f" {said}" in line) if said else ("UTC" not in line)

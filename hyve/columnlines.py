@@ -1,0 +1,150 @@
+"""What is said of a table's columns, a line each, or one of several that take few words (H14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hyve.catalog import Column
+from hyve.fit import COLUMNS, Line
+from hyve.growing import SHORT, Cell, Listing, Plain
+from hyve.ladder import Item
+from hyve.naming import quote
+from hyve.profile import SERIES, ColumnView, listed, names_instants
+from hyve.rowview import listing, show
+
+_SAMPLE = 60
+_TOGETHER, _EQUAL = 24, 12
+"""Most columns of one value that share a line, and that are told together."""
+_UNITS = ((10**17, 10**9, "ns"), (10**14, 10**6, "us"), (10**11, 10**3, "ms"), (10**8, 1, "s"))
+"""(numbers from there on, how many make a second, the unit) of times that are numbers."""
+_END = 10**10
+"""Seconds: later times are none of machine data, but of other units."""
+
+
+def one_value(view: ColumnView) -> bool:
+    return view.distinct <= 1 and not view.odd
+
+
+def of_few_words(views: Sequence[ColumnView]) -> Iterable[tuple[str, dict[str, tuple[str, ...]]]]:
+    """(label, what is listed, each with its columns) of those that take few words: of one value, empty, or the same as
+    another."""
+    groups: dict[str, dict[str, list[Column]]] = {}
+    for view in views:
+        if view.same:
+            label, value = "the same", quote(view.same)
+        elif not view.distinct:
+            label, value = "all empty", ""
+        else:
+            label, value = f"one value, {view.nulls:,} empty" if view.nulls else "constant", _item(view)
+        groups.setdefault(label, {}).setdefault(value, []).append(view.column)
+    for label, values in groups.items():
+        listed: dict[str, tuple[str, ...]] = {}
+        told = 0
+        for value, alike in values.items():
+            most = _EQUAL if value else 1
+            for start in range(0, len(alike), most):
+                some = tuple(column.name for column in alike[start : start + most])
+                names = [quote(name) for name in some]
+                listed[" = ".join([*names, value] if value else names)] = some
+                told += len(some)
+                if told >= _TOGETHER:
+                    yield f"- {label}: ", listed
+                    listed, told = {}, 0
+        if listed:
+            yield f"- {label}: ", listed
+
+
+def _item(view: ColumnView) -> str:
+    """The one value of a column among others."""
+    value = only_value(view)
+    return listing(value, SHORT) if view.column.type == "VARCHAR" else show(value, SHORT)
+
+
+def only_value(view: ColumnView) -> Any:
+    return view.values[0][0] if view.values else view.low
+
+
+def column_line(
+    table: int,
+    place: int,
+    share: float,
+    view: ColumnView,
+    few: int,
+    each_more: float,
+    series: dict[str, str],
+    mistyped: tuple[int, str] | None,
+) -> Item:
+    """A column's line: of values `few` at first, and one more for `each_more` tokens that are spent. `series` names the
+    numbers of series, `mistyped` tells its texts that have no number or time."""
+    name = view.column.name
+    head = f"- {quote(name)} {view.column.type}"
+    texts, other = mistyped or (0, "")
+    nulls = other + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
+    nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
+
+    def line(text: str) -> Line:
+        return Line(table, COLUMNS, place, text, (name,), varied=True)
+
+    if view.distinct == 0:
+        return Plain(line(f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"), share)
+    if view.distinct == 1:
+        return Cell(line(f"{head} = "), share, only_value(view), nulls)
+    mean = "" if view.mean is None else f", mean {view.mean:.6g}"
+    if listed(view):
+        counts = {count for _, count in view.values}
+        each = f", {row_count(counts.pop())} each" if len(counts) == 1 and view.complete else ""
+        names = series if name == SERIES else {}
+        shown = [(f"{value} = {names[value]}" if value in names else value, n) for value, n in view.values]
+        said = [listing(text) if each else f"{listing(text)} ×{count:,}" for text, count in shown]
+        text = f"{head}: {view.distinct} values{each}{mean}{nulls}: "
+        return Listing(line(text), share, said, more_of(view.distinct), few, each_more)
+    edges: list[str] = []
+    filled = view.rows - view.nulls
+    short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
+    ordered = short and not (view.time or view.identifier or is_instant(view)) and view.step is None
+    if len(view.samples) == 5 and filled > 5 and ordered:
+        first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
+        for most, least in ((1, 1), (3, 0)):
+            some = [*first[:most], f"... ({filled - most - 2 + least:,} more rows)", *last[least:]]
+            edges.append(f", in order: {', '.join(some)}")
+    span = f", {show(view.low)}..{show(view.high)}" if (view.numeric or view.time) and view.low is not None else ""
+    if is_instant(view):
+        span += _instants(view)
+    step = ""
+    if view.step is not None:
+        unit = " s" if view.time else ""
+        step = f", every {view.step.size:g}{unit}" + (
+            f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
+        )
+        mean = ""
+    return Plain(line(f"{head}: {view.distinct:,} distinct{span}{step}{mean}{nulls}"), share, edges)
+
+
+def more_of(all_of_them: int) -> Callable[[int], str]:
+    """What says how many of all are not listed."""
+    return lambda listed: f", ... ({all_of_them - listed:,} more)" if listed < all_of_them else ""
+
+
+def is_instant(view: ColumnView) -> bool:
+    """Whether a column of numbers is called like times, and they are such."""
+    whole = view.numeric and isinstance(view.low, int) and names_instants(view.column.name, view.low)
+    return whole and _unit(view.low) == _unit(view.high) is not None
+
+
+def _unit(number: int) -> tuple[int, str] | None:
+    found = next(((size, unit) for least, size, unit in _UNITS if number >= least), None)
+    return found if found and number < _END * found[0] else None
+
+
+def _instants(view: ColumnView) -> str:
+    """` ns = 2026-03-01 10:00:05..10:12:41 UTC`: the unit of times that are numbers, and from when to when they are."""
+    size, unit = _unit(view.low) or (1, "s")
+    low, high = (datetime.fromtimestamp(number // size, UTC).isoformat(" ")[:19] for number in (view.low, view.high))
+    same = low[:10] == high[:10]
+    return f" {unit} = {low}..{high[11:] if same else high} UTC"
+
+
+def row_count(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
