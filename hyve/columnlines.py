@@ -103,7 +103,8 @@ def column_line(
     edges: list[str] = []
     filled = view.rows - view.nulls
     short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
-    ordered = short and not (view.time or view.identifier or is_instant(view)) and view.step is None
+    plain = not (view.time or view.identifier or is_instant(view) or name == SERIES)
+    ordered = short and plain and view.step is None
     if len(view.samples) == 5 and filled > 5 and ordered:
         first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
         for most, least in ((1, 1), (3, 0)):

@@ -145,16 +145,16 @@ _LINE_COLUMNS = ["line", "text", "template", "variables"]
 def told(table: Table) -> list[Column]:
     """The columns that are described: no keys, nor texts whose numbers or times stand beside them.
 
-    The number of a row's series is described where there are a few series of many rows.
+    The number of a row's series is described where there are several of several rows each.
     """
     hidden = {column.typed for column in table.columns if column.typed}
     if free_text(table):
         hidden.add("variables")
-    few = 2 <= table.series <= SMALL and table.series * 3 <= table.rows
+    several = table.series >= 2 and table.series * 3 <= table.rows
     return [
         column
         for column in table.columns
-        if (few and column.name == SERIES) or not (structural(column) or column.name in hidden)
+        if (several and column.name == SERIES) or not (structural(column) or column.name in hidden)
     ]
 
 

@@ -18,7 +18,7 @@ from hyve.catalog import Column
 from hyve.columns import spread
 from hyve.faults import one_of_each
 from hyve.naming import quote
-from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, free_text, names_entities
+from hyve.profile import ENTITIES, SERIES, ColumnView, Profile, entity_rank, free_text, names_entities
 from hyve.question import Question
 from hyve.samples import extremes, of_each_series
 from hyve.standout import StandsOut, stands_out
@@ -168,6 +168,14 @@ _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|\ud800-\udfff]")
 _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 
 
+@dataclass(frozen=True)
+class Owner:
+    """Who the rows of each series belong to: `head` is what they are called by, `names` are in the order of `coded`."""
+
+    head: str
+    names: Sequence[str]
+
+
 def row_view(
     found: Profile,
     ranked: Sequence[int],
@@ -176,9 +184,11 @@ def row_view(
     rare: bool = True,
     short: bool = True,
     named: Sequence[Named] = (),
+    owner: Owner | None = None,
 ) -> RowView | None:
     """The rows worth showing, best first; without `rare` none stands out, without `short` all cells are whole. `faulty`
-    are the columns that tell what failed, `named` the entities that the question names."""
+    are the columns that tell what failed, `named` the entities that the question names; `owner` says whose the rows of
+    each series are."""
     table, views = found.table, found.views
     if table.rows <= 1:
         return None  # the column views say it all
@@ -204,8 +214,8 @@ def row_view(
             if {*picked}.isdisjoint(reasons[row]):
                 shares[row] = 0.0
     about = in_turns([spread(one.rows, _ABOUT) for one in named])[:_ABOUT]
-    series = of_each_series(found, ranked) if rare else []
-    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series)
+    series = of_each_series(found, ranked, owner is not None) if rare else []
+    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner)
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
         row: frozenset(place for place in wide if picked[place] in told)
@@ -242,15 +252,16 @@ class _Rows:
         short: bool,
         about: Sequence[int],
         series: Sequence[int],
+        owner: Owner | None,
     ) -> None:
-        self._found, self._hidden = found, hidden
+        self._found, self._hidden, self._owner = found, hidden, owner
         self._views = [found.views[i] for i in picked]
         self._about = {row: _usual(place * _USUAL_BESIDE) for place, row in enumerate(about)}
         of_series = {row: _usual(place / _SERIES_BESIDE) for place, row in enumerate(series)}
         self._shares = {**of_series, **self._about, **shares}
         self._first = self._spread(0, _FIRST_ROWS)
         self.sample = self._raw = [self._cells(view, self._first) for view in self._views]
-        self.heads = names = tuple(quote(view.column.name) for view in self._views)
+        self.heads = names = tuple(map(self._name, self._views))
         if short:
             spelled = [_shortened(view, cells) for view, cells in zip(self._views, self._raw, strict=True)]
             self.heads = tuple(name + head for name, (head, _) in zip(names, spelled, strict=True))
@@ -258,7 +269,13 @@ class _Rows:
         self.sample = [self._or_texts(*one, self._first) for one in zip(self._views, self.sample, strict=True)]
         self._short = short
 
+    def _name(self, view: ColumnView) -> str:
+        return self._owner.head if self._owner and view.column.name == SERIES else quote(view.column.name)
+
     def _cells(self, view: ColumnView, rows: Iterable[int]) -> list[Any]:
+        if self._owner and view.column.name == SERIES:
+            codes = self._found.columns.coded(SERIES)[0]
+            return [self._owner.names[codes[row]] for row in rows]
         return self._found.columns.cells(view.column.name, list(rows))
 
     def _or_texts(self, view: ColumnView, cells: list[Any], rows: Iterable[int]) -> list[Any]:
@@ -293,7 +310,7 @@ class _Rows:
         if not self._short:
             return cells
         head, spelled = _shortened(view, [*self._raw[place], *cells])
-        return spelled[len(self._raw[place]) :] if self.heads[place] == quote(view.column.name) + head else cells
+        return spelled[len(self._raw[place]) :] if self.heads[place] == self._name(view) + head else cells
 
     def _ranked(
         self, shares: Mapping[int, float], columns: Sequence[list[Any]], known: dict[Any, int], seen: dict[str, int]

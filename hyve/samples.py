@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hyve.columns import spread
+from hyve.columns import Columns, spread
 from hyve.profile import ENTITIES, SERIES, ColumnView, Profile, entity_rank, is_dimension, is_measure
 
 _MEASURES = 3
@@ -45,20 +46,34 @@ def _mixed(found: Profile) -> bool:
     return points and names is not None and names.distinct > 1
 
 
-def of_each_series(found: Profile, ranked: Sequence[int]) -> list[int]:
-    """A row of each value of the dimension that tells best who the rows are about, evenly spread over the table."""
+def of_each_series(found: Profile, ranked: Sequence[int], owned: bool) -> list[int]:
+    """A row of each value of the dimension that tells best who the rows are about, evenly spread over the table;
+    `owned`: that is the number of their series, however many there are, but for those that are steady."""
     views = [found.views[i] for i in ranked]
     about = [view for view in views if is_dimension(view) and _tells(view) and view.distinct * 3 <= view.rows]
-    if not about:
+    if not about and not owned:
         return []
-    codes, _ = found.columns.coded(min(about, key=entity_rank).column.name)
+    codes, _ = found.columns.coded(SERIES if owned else min(about, key=entity_rank).column.name)
     order = np.argsort(codes, kind="stable")
     values, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
-    named = np.flatnonzero(values >= 0)
+    measure = next((view.column.name for view in views if is_measure(view)), "") if owned else ""
+    steady = steady_series(found.columns, measure) if measure else np.zeros(len(values) + 1, np.bool_)
+    named = np.flatnonzero((values >= 0) & ~steady[values])
     places = np.empty(len(named), np.int64)
     places[spread(len(named), len(named))] = np.arange(len(named))
     rows = order[starts[named] + sizes[named] * places // max(1, len(named))]
     return [int(row) for row in rows]
+
+
+def steady_series(columns: Columns, measure: str) -> NDArray[np.bool_]:
+    """Of which series, by code, all finite values of a measure are the same."""
+    codes, numbers_of = columns.coded(SERIES)
+    numbers, there = columns.floats(measure)
+    used = there & np.isfinite(numbers) & (codes >= 0)
+    low, high = np.full(len(numbers_of) + 1, np.inf), np.full(len(numbers_of) + 1, -np.inf)
+    np.minimum.at(low, codes[used], numbers[used])
+    np.maximum.at(high, codes[used], numbers[used])
+    return low == high
 
 
 def _tells(view: ColumnView) -> bool:

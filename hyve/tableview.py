@@ -45,7 +45,8 @@ from hyve.profile import (
 )
 from hyve.question import Question
 from hyve.rowlines import RowLines
-from hyve.rowview import MESSAGES, RowView, listing, row_view, shown_whole
+from hyve.rowview import MESSAGES, Owner, RowView, listing, row_view, shown_whole
+from hyve.samples import steady_series
 from hyve.writer import LEGEND
 
 _NAMES = 40
@@ -57,6 +58,8 @@ _VALUES, _VALUE, _LISTING = 5, 30, 12
 about all are."""
 _MEASURE, _MEANS, _AVERAGES = 1.26, 1.2, 12
 """The priorities of the likeliest measure and of its means, of which so many are told at first."""
+_OWNERS, _OWNER = 1_000, 14
+"""Of so many series at most means are told: one more for so many tokens that are spent."""
 _FIRST = 1_000
 """What is said of an entity that the question names stands so many places before the changes."""
 _QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
@@ -124,7 +127,8 @@ class TableView:
                 order += 1
         for place, (text, averages) in enumerate(self.means):
             line, share = Line(i, MEANS, place, text), _MEANS / (1 + 0.8 * place)
-            yield Listing(line, share, averages, more_of(len(averages)), _AVERAGES, _VALUE)
+            each = _VALUE if len(averages) <= SMALL else _OWNER
+            yield Listing(line, share, averages, more_of(len(averages)), _AVERAGES, each)
         for place, text in enumerate(self.asked):
             yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
@@ -239,13 +243,14 @@ def table_view(
     ranked = tuple(by_rank if switches.rank else places)
     faulty = [i for i in ranked if i in tell]
     parent, name = _series_name(tables, table)
-    averages = tuple(_means(found, ranked, words, parent, name, only))
+    series, owner = _series(columns, parent, name, views), None
+    if series and parent is not None and len(series) > SMALL:
+        # Of so many the header can't say whose number is whose: the rows do.
+        owner = Owner(f"{quote(parent.table.name)}.{quote(name)}", list(series.values()))
+    averages = tuple(_means(found, ranked, words, parent, name, only, owner))
     asked = named(found, question) if switches.rank else []
     example = _example(found, ranked, only, asked) if switches.queries else ""
-    series = (
-        _series(columns, parent, name) if parent is not None and any(v.column.name == SERIES for v in views) else {}
-    )
-    rows = row_view(found, ranked, faulty, question, switches.rank, not switches.toon, asked)
+    rows = row_view(found, ranked, faulty, question, switches.rank, not switches.toon, asked, owner)
     said = tuple(_of_entity(found, ranked, one, only) for one in asked)
     measure = next((view.column.name for view in _measured(found, ranked, only)), "") if averages else ""
     other = mistyped(columns, views, lambda text: listing(text, 40))
@@ -280,11 +285,20 @@ def _column_rank(view: ColumnView, tells: bool, table: Table, words: Sequence[st
 
 
 def _means(
-    found: Profile, ranked: Sequence[int], words: Sequence[str], above: Columns | None, name: str, only: Kinds | None
+    found: Profile,
+    ranked: Sequence[int],
+    words: Sequence[str],
+    above: Columns | None,
+    name: str,
+    only: Kinds | None,
+    owner: Owner | None,
 ) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """(`- mean value by service: `, what is said of each) for the likeliest measures and dimensions."""
+    """(`- mean value by service: `, what is said of each) for the likeliest measures and dimensions; `owner` names the
+    series where they are many."""
     views = [found.views[i] for i in ranked]
-    groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
+    owned = owner is not None and len(owner.names) <= _OWNERS
+    groups = [view for view in views if is_dimension(view) or (owned and view.column.name == SERIES)]
+    groups = [view for view in groups if view.distinct * 3 <= view.rows]
     groups.sort(key=lambda view: (rank.name_words(view.column.name).isdisjoint(words), entity_rank(view)))
     groups = [view for view in groups if not view.same]
     measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)]
@@ -296,8 +310,14 @@ def _means(
             averages = means(found.columns, label, measure.column.name, parent, None if only is None else only.rows)
             if not averages:
                 continue
-            said = tuple(f"{listing(name, 40)}={mean:.6g}" for name, mean in averages)
-            yield f"- mean {quote(measure.column.name)}{of} by {by}: ", said
+            steady: set[str] = set()
+            if owner is not None and group.column.name == SERIES:  # of a series that never changes its mean says all
+                never = steady_series(found.columns, measure.column.name)
+                steady = {name for name, changes in zip(owner.names, ~never[:-1], strict=True) if not changes}
+            for what, said_of in (("mean", False), ("constant", True)):
+                some = [f"{listing(name, 40)}={mean:.6g}" for name, mean in averages if (name in steady) == said_of]
+                if some:
+                    yield f"- {what} {quote(measure.column.name)}{of} by {by}: ", tuple(some)
 
 
 def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds | None) -> str:
@@ -333,8 +353,10 @@ def _series_name(tables: Sequence[Columns], table: Table) -> tuple[Columns | Non
     return (parent, named[0]) if named else (None, SERIES)
 
 
-def _series(columns: Columns, parent: Columns, name: str) -> dict[str, str]:
-    """The name of each series by its number, where no two have the same."""
+def _series(columns: Columns, parent: Columns | None, name: str, views: Sequence[ColumnView]) -> dict[str, str]:
+    """The name of each series by its number, in the order of `coded`, where they are told and no two have the same."""
+    if parent is None or not any(view.column.name == SERIES for view in views):
+        return {}
     owners, numbers = columns.coded(SERIES)
     first = np.unique(owners, return_index=True)[1]
     above = columns.array(f"parent_{parent.table.name}").to_numpy(zero_copy_only=False)[first]

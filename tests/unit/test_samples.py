@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections
 import json
+import os
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,3 +73,50 @@ def test_rows_of_series_are_from_all_over_the_table() -> None:
     assert len(rows) > 16
     for start in range(0, 3_200, 800):
         assert sum(start <= row < start + 800 for row in rows) >= 3
+
+
+def statistics(steady: int, changing: int) -> dict[str, list[int]]:
+    """A map of lists of numbers, of which most never change."""
+    draw = random.Random(2)
+    lists = {f"stat_{i}_total": [i * 3] * 60 for i in range(steady)}
+    return lists | {f"rate_{i}": [draw.randrange(1_000) for _ in range(60)] for i in range(changing)}
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000, 4_000])
+def test_rows_of_many_series_say_whose_they_are(budget: int) -> None:
+    """H14, H15: by the name in the parent's row; means of the series that change come before the others' one value."""
+    lists = statistics(150, 9)
+    names = list(lists)
+    value = {"samples": {name: [{"num": number} for number in numbers] for name, numbers in lists.items()}}
+    text = hyve.view(json.dumps(value), question="what is wrong?", budget=budget).text
+    assert "\nrowid|samples._key|num\n" in text
+    numbered = [(names[row // 60], lists[names[row // 60]][row % 60]) for row in range(60 * len(names))]
+    data = text.split("rowid|samples._key|num\n")[1].split("\n... (")[0]
+    shown_rows = shown(data)
+    assert len(shown_rows) >= 3
+    assert shown_rows == {row: [numbered[row][0], str(numbered[row][1])] for row in shown_rows}
+    mean = next(line for line in text.split("\n") if line.startswith("- mean num by samples._key: "))
+    said = [f"{name}={sum(lists[name]) / 60:.6g}" for name in names[150:]]
+    assert mean == "- mean num by samples._key: " + ", ".join(said)
+    constant = next(line for line in text.split("\n") if line.startswith("- constant num by samples._key: "))
+    assert constant.startswith("- constant num by samples._key: stat_0_total=0, stat_1_total=3, ")
+    if budget == 4_000:
+        assert constant.endswith("stat_149_total=447")
+        assert {name for name, _ in shown_rows.values()} >= set(names[150:])
+
+
+def test_the_same_of_a_real_file() -> None:
+    """H14, H15: 215 statistics of a bucket, 60 samples each."""
+    if not (root := os.environ.get("HYVE_CORPUS")):
+        pytest.skip("HYVE_CORPUS is not set")
+    raw = (Path(root) / "real/metrics/couchbase-bucket-stats.json").read_bytes()
+    lists = json.loads(raw)["op"]["samples"]
+    text = hyve.view(raw, question="what is wrong?", budget=2_000).text
+    numbers = [(name, number) for name, samples in lists.items() for number in samples]
+    rows = shown(text.split("rowid|samples._key|num\n")[1].split("\n... (")[0])
+    assert len(rows) > 20
+    for row, (name, number) in rows.items():
+        assert (name, float(number)) == (numbers[row][0], float(numbers[row][1]))
+    for name in ("bytes_read", "cpu_user_rate", "mem_free", "rest_requests"):
+        assert f" {name}={sum(lists[name]) / 60:.6g}" in text
+    assert " curr_connections=14," in text

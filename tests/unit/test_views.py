@@ -321,11 +321,13 @@ def test_columns_that_are_nowhere_and_those_that_rows_leave_out_are_counted(budg
     names = {"id", "host", *(f"m{k}" for k in range(12))}
     nowhere, left_out = len(names - told - in_rows), len(told - in_rows) if rows else 0
     mark = next(
-        (line for line in lines if re.match(r"\.\.\. \(\d+ .*(columns|rows)\)$", line) and "column" in line), ""
+        (line for line in lines if re.match(r"\.\.\. \(\d+ .*(columns?|rows|only)\)$", line) and "column" in line), ""
     )
     expected = [f"{nowhere} more column{'s' * (nowhere > 1)}"] if nowhere else []
     columns = "of those" if nowhere else f"column{'s' * (left_out > 1)}"
     expected += [f"{left_out} {columns} above not in the rows"] if left_out else []
+    undescribed = len(in_rows - told)
+    expected += [f"{undescribed} column{'s' * (undescribed > 1)} in the rows only"] if undescribed else []
     assert nowhere or left_out
     assert mark == f"... ({'; '.join(expected)})"
 
