@@ -15,6 +15,8 @@ from hyve.profile import SERIES, ColumnView, listed, names_instants
 from hyve.rowview import listing, show
 
 _SAMPLE = 60
+_BRIEF = 24
+"""Of values of more characters fewer are listed."""
 _TOGETHER, _EQUAL = 24, 12
 """Most columns of one value that share a line, and that are told together."""
 _UNITS = ((10**17, 10**9, "ns"), (10**14, 10**6, "us"), (10**11, 10**3, "ms"), (10**8, 1, "s"))
@@ -99,7 +101,8 @@ def column_line(
         shown = [(f"{value} = {names[value]}" if value in names else value, n) for value, n in view.values]
         said = [listing(text) if each else f"{listing(text)} ×{count:,}" for text, count in shown]
         text = f"{head}: {view.distinct} values{each}{mean}{nulls}: "
-        return Listing(line(text), share, said, more_of(view.distinct), few, each_more)
+        long = max(1.0, sum(map(len, said)) / len(said) / _BRIEF) ** 2
+        return Listing(line(text), share, said, more_of(view.distinct), few, each_more * long)
     edges: list[str] = []
     filled = view.rows - view.nulls
     short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones

@@ -51,6 +51,7 @@ SPARE = 12
 _WIDE, _NARROW, _NARROWER = 60, 32, 4
 """Cells of so many characters on average, and no message, are cut to a part of others' length: rows need the room."""
 MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
+_LABELS = re.compile(r"[\w./-]{1,100}=[^,\s=]{0,100}(,[\w./-]{1,100}=|$)")
 OWN_MARK = "\\… in a cell: the data's own …"
 """Says what `own_mark` does."""
 _FIRST_ROWS = 512
@@ -203,7 +204,7 @@ def row_view(
     odd = stands_out(found) if rare else StandsOut((), ())
     faults = one_of_each(found, faulty) if rare else []
     edges = extremes(found, ranked) if rare else []
-    shares, reasons = _candidates(found, question, odd.rows, faults, edges)
+    shares, reasons, named_rows = _candidates(found, question, odd.rows, faults, edges)
     because = [i for row in shares for i in reasons.get(row, ())]
     first, least = _picked(found, keep, because, question.words, rare)
     if not first:
@@ -218,7 +219,7 @@ def row_view(
     rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner)
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
-        row: frozenset(place for place in wide if picked[place] in told)
+        row: frozenset(place for place in wide if row in named_rows or picked[place] in told)
         for row, told in (reasons.items() if wide else ())
     }
     return RowView(
@@ -354,7 +355,7 @@ def _wide(
     views: Sequence[ColumnView], picked: Sequence[int], columns: Sequence[list[Any]], words: Sequence[str]
 ) -> frozenset[int]:
     """The places of columns of long texts that are neither a message nor named by the question; of texts that are no
-    JSON the first one counts as a message where nothing is called so."""
+    JSON and no labels the first one counts as a message where nothing is called so."""
     found, messages, first = set(), False, -1
     for place, i in enumerate(picked):
         named = rank.name_words(views[i].column.name)
@@ -364,7 +365,7 @@ def _wide(
         texts = [cell for cell in columns[place] if cell]
         if sum(map(len, texts)) > _WIDE * len(texts):
             found.add(place)
-            if first < 0 and texts[0][0] not in "{[":
+            if first < 0 and texts[0][0] not in "{[" and not _LABELS.match(texts[0]):
                 first = place
     return frozenset(found if messages else found - {first})
 
@@ -432,10 +433,10 @@ def _candidates(
     odd: Sequence[tuple[int, float, list[int]]],
     faults: Sequence[tuple[int, int]],
     edges: Sequence[tuple[int, int]],
-) -> tuple[dict[int, float], dict[int, list[int]]]:
+) -> tuple[dict[int, float], dict[int, list[int]], set[int]]:
     """Row numbers with the share of the table's weight that each deserves (rare, asked for, first, last, with an
-    extreme), most first; and for rows that were chosen for some of their fields the columns of these, the most telling
-    one first."""
+    extreme), most first; for rows that were chosen for some of their fields the columns of these, the most telling one
+    first; and the rows that the question names."""
     rows = found.table.rows
     shares: dict[int, float] = {}
     reasons: dict[int, list[int]] = {}
@@ -443,9 +444,10 @@ def _candidates(
         shares[row] = min(1.25, 0.6 + score / 8) / (1 + 0.02 * place)
         reasons[row] = columns
     wanted = asked(found, question)
+    few = len(wanted) <= _NAMED
     for place, (row, columns) in enumerate(wanted):
         # What the question names comes before what is said of all rows: of an entity one row at least.
-        named = len(wanted) <= _NAMED or (not place and any(names_entities(found.views[i]) for i in columns))
+        named = few or (not place and any(names_entities(found.views[i]) for i in columns))
         share = (1.25 if named else 0.9) / (1 + 0.1 * place)
         known = reasons.get(row, [])
         reasons[row] = [*columns, *known] if share > shares.get(row, 0.0) else [*known, *columns]
@@ -459,4 +461,5 @@ def _candidates(
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])
-    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0]))), reasons
+    ordered = dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+    return ordered, reasons, {row for row, _ in wanted} if few else set()

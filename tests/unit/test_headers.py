@@ -362,3 +362,22 @@ def test_times_that_are_numbers_are_said_as_times(first: int, said: str) -> None
     text = hyve.view(json.dumps(records), question="?", budget=900).text
     line = next(line for line in lines_of(text) if line.startswith("- started_at "))
     assert (f" {said}" in line) if said else ("UTC" not in line)
+
+
+def test_labels_are_cut_before_rows_are() -> None:
+    """H15: `kubectl get pods -A -o wide --show-labels`: names of pods come before labels of up to 460 characters."""
+    rows = shown_rows(of_corpus("k8s/kubectl-get-pods-wide.txt", 4_000, "what is wrong?"))
+    pods = [row for row in rows.values() if re.search(r"\|(Running|Completed|CrashLoopBackOff)\|", row)]
+    assert len(pods) >= 30
+    assert any("|CrashLoopBackOff|" in row for row in pods)
+
+
+def test_the_pod_that_a_question_names_keeps_its_labels() -> None:
+    text = of_corpus("k8s/kubectl-get-pods-wide.txt", 4_000, "why is tempo-querier-67474d8b6c-4fjtb slow?")
+    rows = shown_rows(text)
+    pods = {row.split("|")[2]: row.rsplit("|", 1)[1] for row in rows.values() if row.count("|") > 7}
+    names = [name for name in pods if "tempo" in name]
+    labels = {name: len(pods[name]) for name in names}
+    assert labels["tempo-querier-67474d8b6c-4fjtb"] > 150
+    assert len(pods) > 25
+    assert max(length for name, length in labels.items() if name != "tempo-querier-67474d8b6c-4fjtb") < 80
