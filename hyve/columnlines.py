@@ -110,7 +110,7 @@ def column_line(
     ordered = short and plain and view.step is None
     if len(view.samples) == 5 and filled > 5 and ordered:
         first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
-        for most, least in ((1, 1), (3, 0)):
+        for most, least in ((1, 2), (1, 1), (3, 1), (3, 0)):
             some = [*first[:most], f"... ({filled - most - 2 + least:,} more rows)", *last[least:]]
             edges.append(f", in order: {', '.join(some)}")
     span = f", {show(view.low)}..{show(view.high)}" if (view.numeric or view.time) and view.low is not None else ""

@@ -266,10 +266,10 @@ class _Page:
         varied = {name for line in above if line.varied for name in line.columns} - in_rows
         said = [f"{len(hidden)} more {_of(len(hidden), 'column')}"] if hidden else []
         if varied and rows:
-            said.append(f"{len(varied)} {'of those' if hidden else _of(len(varied), 'column')} above not in the rows")
+            said.append(f"{len(varied)} {'' if hidden else _of(len(varied), 'column') + ' '}above not in rows")
         undescribed = in_rows.difference(*(line.columns for line in above if line.order != NAMED_ONLY))
         if undescribed and rows:
-            said.append(f"{len(undescribed)} {_of(len(undescribed), 'column')} in the rows only")
+            said.append(f"{len(undescribed)} {'' if said else _of(len(undescribed), 'column') + ' '}only in rows")
         if said:
             out.append(f"... ({'; '.join(said)})")
         out += [line.text for line in group if line.section == MEANS]

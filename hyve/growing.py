@@ -21,17 +21,21 @@ SPARE_ROOM = 8
 
 
 class Plain:
-    """A line that is said at once, or first without its `ends`, each of which says more than the one before."""
+    """A line that is said at once, or first without its `ends`, each of which says more than the one before; `parted`:
+    first without them even where there is room."""
 
-    def __init__(self, line: Line, share: float, ends: Sequence[str] = (), least: float = 0.0) -> None:
+    def __init__(
+        self, line: Line, share: float, ends: Sequence[str] = (), least: float = 0.0, parted: bool = False
+    ) -> None:
         self.table, self.section, self.order = line.slot
         self.share, self.least, self.done = share, least, False
         self._lines = [line, *(replace(line, text=line.text + end) for end in ends)]
+        self._parted = parted
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """It with the longest end that there is room for."""
         before = self._lines[0].tokens if self._said else 0
-        last = len(self._lines) - 1
+        last = 0 if self._parted and not self._said else len(self._lines) - 1
         while last and self._lines[last].tokens - before > ladder.room + SPARE_ROOM:
             last -= 1
         last = max(last, int(self._said))

@@ -149,7 +149,7 @@ def told(table: Table) -> list[Column]:
     """
     hidden = {column.typed for column in table.columns if column.typed}
     if free_text(table):
-        hidden.add("variables")
+        hidden.update(("variables", "template") if table.rows == 1 else ("variables",))
     several = table.series >= 2 and table.series * 3 <= table.rows
     return [
         column

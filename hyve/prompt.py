@@ -52,11 +52,11 @@ _TOLD = {
     "unparsed": "some JSON could not be read; it is in the text lines.",
     "ragged_rows": "rows differ in length.",
     "empty_input": "some inputs are empty.",
-    "duplicate_keys": "some objects repeat a key.",
     "invalid_utf8": "some bytes are no UTF-8.",
 }
 """What a model must know of how its data was read."""
 _TOLD_OF_TABLES = {
+    "duplicate_keys": "some objects repeat a key.",
     "non_finite": "NaN or infinite values: aggregate with FILTER (isfinite(column)).",
     "number_as_text": "numbers beyond any numeric type are kept as text.",
     "too_deep": "what is nested too deep is kept as text.",

@@ -289,9 +289,12 @@ class Wider:
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """The head and the rows with the next cell."""
         rows, shown = self._rows, self._shown
-        room = ladder.room
+        room, head = ladder.room, rows.head()
         while True:
             place = rows.wider(shown)
+            room += head.tokens
+            head = rows.head()
+            room -= head.tokens
             for row in shown:
                 room -= row.widen(place, ladder, room)
             if room < SPARE_ROOM or rows.widest or rows.least > max(self.least, ladder.spent):
@@ -300,7 +303,7 @@ class Wider:
             if not row.reached_now(ladder):
                 ladder.add(Filled(row))
         self.least, self.done = rows.least, rows.widest
-        return [rows.head(), *(row.now() for row in shown)]
+        return [head, *(row.now() for row in shown)]
 
 
 class Filled:

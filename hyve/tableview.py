@@ -104,7 +104,7 @@ class TableView:
         """What there is to say, each line with the share of the table's weight that is its priority."""
         table, views, i = self.profile.table, self.profile.views, self.index
         parts, owners = self._parts
-        yield Plain(Line(i, HEAD, 0, _header(table, self.note), parts=parts), 1.35)
+        yield _header(i, table, self.note, 1.35, parts)
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
@@ -204,15 +204,17 @@ class Brief:
         i, table = self.index, self.table
         names = [column.name for column in told(table)]
         first = max(1.1, self.naming if self.entities else 0.0)
-        yield Plain(Line(i, HEAD, 0, _header(table, self.note)), first)
+        yield _header(i, table, self.note, first)
         said = [quote(name) for name in names[:_NAMES]]
         yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, more_of(len(names)))
         for view in self.entities:
             yield column_line(i, names.index(view.column.name), self.naming, view, SMALL, _VALUE, {}, None)
 
 
-def _header(table: Table, note: str) -> str:
-    return f"## {quote(table.name)}: {row_count(table.rows)}{_join(table)}{note}"
+def _header(place: int, table: Table, note: str, share: float, parts: tuple[tuple[str, int], ...] = ()) -> Plain:
+    """A table's first line: how many rows it has, then where they are from."""
+    line = Line(place, HEAD, 0, f"## {quote(table.name)}: {row_count(table.rows)}", parts=parts)
+    return Plain(line, share, [end] if (end := f"{_join(table)}{note}") else (), parted=True)
 
 
 def _nothing(count: int) -> str:

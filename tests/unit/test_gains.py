@@ -37,7 +37,7 @@ def climb(text: str, budgets: range, question: str = "why is it slow?") -> int:
                 lost = gains.lost(before, view)
                 assert not lost, (budget, lost)
             unused = budget - shown.prompt_tokens
-            assert unused <= max(48, budget * 0.025), (budget, unused)
+            assert unused <= max(40, budget * 0.025), (budget, unused)
             before, steps = view, steps + 1
     return steps
 
