@@ -43,6 +43,7 @@ class Excerpt:
     cut: bool
 
 
+_REASONS = frozenset({"error", "errors", "exception", "fault", "message", "reason"})
 _UTC = "times are UTC"
 """What is said where a table has times; texts of times beside them have the zone that they were written with."""
 
@@ -55,8 +56,9 @@ def excerpt(store: Datastore, query: str, budget: int, switches: Switches) -> Ex
     whole = _whole(store, columns, query, budget, switches)
     if whole is not None:
         return Excerpt(whole, False)
-    asks = _asks(store, columns, query) if switches.rank else question.Question()
-    weights = _weights(tables, asks.words)
+    asked = _asked(store, query) if switches.rank else question.Question()
+    asks = asked.and_words_of(_slim(columns)) if switches.rank else asked
+    weights = _weights(tables, asked.words)
     ranked = sorted(range(len(tables)), key=lambda i: (-weights[i], i))
     notes = {i: note for i, table in enumerate(tables) if (note := _told_elsewhere(store, table))}
     note = _UTC if any(map(_timed, tables)) else ""
@@ -136,10 +138,11 @@ def _keys(table: Table, above: Collection[str]) -> list[str]:
     return ["_id"] * (table.name in above) + [f"parent_{table.parent}"] * bool(table.parent)
 
 
-def _asks(store: Datastore, columns: Sequence[Columns], query: str) -> question.Question:
-    """What is asked for: by the question, by what was written around the data, and by what stands alone (H17)."""
+def _asked(store: Datastore, query: str) -> question.Question:
+    """What is asked for: by the question and by what was written around the data (H17). What stands alone in the data
+    asks for rows, too, but says nothing of which tables matter: an address in it has words of any."""
     prose = " ".join(source.prose for source in store.sources).strip()
-    return question.read(query).and_words_of(f"{prose} {_slim(columns)}")
+    return question.read(query).and_words_of(prose)
 
 
 def _slim(tables: Sequence[Columns]) -> str:
@@ -244,8 +247,8 @@ def _weights(tables: Sequence[Table], words: Sequence[str]) -> list[float]:
         names = (table.name, *[column.name for column in table.columns[:200]])
         named = frozenset[str]().union(*map(rank.name_words, names))
         weight *= 1.0 + 0.25 * min(4, len(named.intersection(words)))
-        if _as_received(table, tables):  # the relations tell it again, and better
-            weight *= 0.15
+        if _as_received(table, tables):  # the relations tell it again, and better, but for why something is so
+            weight *= 0.15 * (1.0 if named.isdisjoint(_REASONS) else 1.4)
         weights.append(weight)
     return weights
 

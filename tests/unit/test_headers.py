@@ -381,3 +381,11 @@ def test_the_pod_that_a_question_names_keeps_its_labels() -> None:
     assert labels["tempo-querier-67474d8b6c-4fjtb"] > 150
     assert len(pods) > 25
     assert max(length for name, length in labels.items() if name != "tempo-querier-67474d8b6c-4fjtb") < 80
+
+
+def test_of_what_relations_tell_again_the_reasons_come_first() -> None:
+    """H15, H20: conditions of cluster operators; words of an address in the data don't say which tables matter."""
+    text = of_corpus("k8s/clusteroperators.json", 4_000, "what is wrong?")
+    conditions = text.split("\n## conditions: ")[1].split("\n## ")[0]
+    assert "\n- reason VARCHAR: 9 values, 38 empty: AsExpected ×64, NoData ×3" in conditions
+    assert len(re.findall(r"^\d+\|", conditions, re.MULTILINE)) > 20
