@@ -55,7 +55,7 @@ def of_each_series(found: Profile, ranked: Sequence[int], owned: bool) -> list[i
         return []
     codes, _ = found.columns.coded(SERIES if owned else min(about, key=entity_rank).column.name)
     order = np.argsort(codes, kind="stable")
-    values, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
+    values, starts, sizes = np.unique(codes[order].astype(np.int64), return_index=True, return_counts=True)
     measure = next((view.column.name for view in views if is_measure(view)), "") if owned else ""
     steady = steady_series(found.columns, measure) if measure else np.zeros(len(values) + 1, np.bool_)
     named = np.flatnonzero((values >= 0) & ~steady[values])
@@ -73,7 +73,8 @@ def steady_series(columns: Columns, measure: str) -> NDArray[np.bool_]:
     low, high = np.full(len(numbers_of) + 1, np.inf), np.full(len(numbers_of) + 1, -np.inf)
     np.minimum.at(low, codes[used], numbers[used])
     np.maximum.at(high, codes[used], numbers[used])
-    return low == high
+    steady: NDArray[np.bool_] = low == high
+    return steady
 
 
 def _tells(view: ColumnView) -> bool:
