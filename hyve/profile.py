@@ -5,13 +5,13 @@ Rules: every figure is exact, of all rows, and what SQL says of them too.
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -294,7 +294,9 @@ def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tupl
     else:
         places = np.flatnonzero(counts >= np.partition(counts, -most)[-most])
         pairs = list(zip(map(text_of, values.shown(places)), counts[places].tolist(), strict=True))
-    return tuple(heapq.nsmallest(most, pairs, key=lambda pair: (-pair[1], pair[0])))
+    pairs.sort()
+    pairs.sort(key=itemgetter(1), reverse=True)
+    return tuple(pairs[:most])
 
 
 def text_of(value: Any) -> str:
@@ -326,11 +328,11 @@ def _same(columns: Columns, codes: Codes, values: Values, earlier: Sequence[Colu
 
 def _step(numbers: NDArray[np.int64], time: bool) -> Step | None:
     """The distance at which almost all values of a column stand, if there is one; that of times is in nanoseconds."""
-    steps, counts = np.unique(np.diff(np.sort(numbers).view(np.uint64)), return_counts=True)
-    usual = int(np.argmax(counts))
-    size, alike, total = int(steps[usual]), int(counts[usual]), int(counts.sum())
-    larger = int(counts[usual + 1 :].sum())
-    if alike + larger < total or larger * 20 > total:
+    ordered = np.sort(numbers).view(np.uint64)
+    distances = ordered[1:] - ordered[:-1]
+    size = int(distances.min())
+    larger = len(distances) - int(np.count_nonzero(distances == size))
+    if larger * 20 > len(distances):
         return None
     return Step(size / _NANOSECONDS if time else size, larger)
 
