@@ -203,13 +203,19 @@ def masked_texts(texts: pa.Array[Any], pattern: str, ids: Ids | None = None) -> 
 
 def kinds_of(texts: Sequence[str]) -> list[int]:
     """The number of each text's kind: texts of a kind differ in nothing that MASK finds."""
-    zeros = [text.translate(_ZEROS) for text in texts]  # other digits make no other kind
+    zeros = _zeros(texts)  # other digits make no other kind
     distinct = dict.fromkeys(zeros)
     array = pa.array(distinct, pa.string())
     masked = masked_texts(array, MASK, ids_of(array)).to_pylist()
     numbers = {text: number for number, text in enumerate(dict.fromkeys(masked))}
     kinds = {text: numbers[kind] for text, kind in zip(distinct, masked, strict=True)}
     return [kinds[text] for text in zeros]
+
+
+def _zeros(texts: Sequence[str]) -> list[str]:
+    """Texts with 0 for each digit: all at once, where none has what is put between them."""
+    zeros = "\0".join(texts).translate(_ZEROS).split("\0")
+    return zeros if len(zeros) == len(texts) else [text.translate(_ZEROS) for text in texts]
 
 
 def alike(texts: Sequence[str]) -> bool:
