@@ -236,11 +236,15 @@ def _near(instants: NDArray[np.int64], wanted: Instant) -> NDArray[np.bool_]:
 def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]) -> list[int]:
     """The same as `_sharing` in columns that are short: a pattern takes longer to be read than they do."""
     having: dict[int, set[str]] = {}
-    for codes, values in (columns.coded(name) for name in names):
-        said = words_in([text.lower() for text in values.shown()], tuple(words))
-        for row, code in enumerate(codes.tolist()) if said else ():
-            if code in said:
-                having.setdefault(row, set()).update(said[code])
+    coded = [columns.coded(name) for name in names]
+    said = words_in([text.lower() for _, values in coded for text in values.shown()], tuple(words))
+    first = 0
+    for codes, values in coded if said else ():
+        of_codes = {code: said[first + code] for code in range(len(values)) if first + code in said}
+        for row, code in enumerate(codes.tolist()) if of_codes else ():
+            if code in of_codes:
+                having.setdefault(row, set()).update(of_codes[code])
+        first += len(values)
     rows = sorted(having)
     most = columns.table.rows // 2
     if len(rows) <= most:
@@ -253,7 +257,7 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
 def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]]:
     """By the number of a text in lower case, the words that it has as `whole_word`'s pattern finds them."""
     found: dict[int, set[str]] = {}
-    starts = list(accumulate((len(text) + 1 for text in texts), initial=1))
+    starts: list[int] = []
     whole = "\n".join(["", *texts, ""])
     longest = max(map(len, words))
     for at in range(0, len(whole), _WINDOW):
@@ -261,6 +265,7 @@ def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]
         for number, start, end in _automaton(words).find_matches_as_indexes(window, overlapping=True):
             word = words[number]
             if not word.isascii() or (_bound(whole, at + start) and _bound(whole, at + end)):
+                starts = starts or list(accumulate((len(text) + 1 for text in texts), initial=1))
                 found.setdefault(bisect_right(starts, at + start) - 1, set()).add(word)
     return found
 
