@@ -284,12 +284,11 @@ class _Rows:
 
     def _spread(self, start: int, stop: int) -> dict[int, float]:
         """Rows with their shares, those that are evenly spread from the `start`th to the `stop`th, most first."""
-        shares = {} if start else dict(self._shares)
-        for place, row in enumerate(spread(self._found.table.rows, stop)[start:], start):
-            if start and row in self._shares:
-                continue
-            shares.setdefault(row, _usual(place))
-        return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+        rows = spread(self._found.table.rows, stop)[start:]
+        shares = {row: _usual(place) for place, row in enumerate(rows, start) if row not in self._shares}
+        if not start:
+            shares.update(self._shares)
+        return {row: -share for share, row in sorted([(-share, row) for row, share in shares.items()])}
 
     def __iter__(self) -> Iterator[tuple[int, float, tuple[Any, ...]]]:
         seen: dict[str, int] = {}
