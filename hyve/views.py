@@ -220,7 +220,7 @@ def least_tokens(columns: Iterable[Columns], enough: int) -> int:
             continue
         before = len(codecs.common(min(texts), max(texts))) if len(texts) > 1 else 0
         end = _end(texts, before) if len(texts) > 1 else 0
-        stripped = "\n".join([text[before : len(text) - end] for text in texts])
+        stripped = "\n".join([text[before : len(text) - end] for text in texts] if before or end else texts)
         least += 0.8 * max(0, count_tokens(stripped) - len(texts))
         if least > enough:
             return int(least)
@@ -234,6 +234,8 @@ def _end(texts: Sequence[str], before: int) -> int:
     for text in texts:
         while not text.endswith(end):
             end = end[1:]
+        if not end:
+            break
     return len(end)
 
 
