@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from heapq import heappop, heappush
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
@@ -37,6 +38,7 @@ _PER_TEMPLATE, _ALL_ALIKE = 2, 10
 """So many rows that say the same have their full rank, and so many are shown before usual ones."""
 _TEMPLATE_CELL = 160
 _USUAL = 0.1
+_LEAST = _USUAL / 10
 """The rank of rows that neither stand out nor were asked for; their ids aren't shown."""
 _ABOUT, _USUAL_BESIDE = 240, 1.5
 """So many rows of what the question names are shown before all of its rows count as usual; beside each one so many
@@ -277,7 +279,7 @@ class _Rows:
         if self._owner and view.column.name == SERIES:
             codes = self._found.columns.coded(SERIES)[0]
             return [self._owner.names[codes[row]] for row in rows]
-        return self._found.columns.cells(view.column.name, list(rows))
+        return self._found.columns.cells(view.column.name, tuple(rows))
 
     def _or_texts(self, view: ColumnView, cells: list[Any], rows: Iterable[int]) -> list[Any]:
         return self._found.columns.or_texts(view.column, list(rows), cells)
@@ -314,16 +316,22 @@ class _Rows:
 
     def _ranked(
         self, shares: Mapping[int, float], columns: Sequence[list[Any]], known: dict[Any, int], seen: dict[str, int]
-    ) -> list[tuple[int, float, tuple[Any, ...]]]:
-        """The rows by rank: those that are the same as another, or say the same as many, come later."""
+    ) -> Iterator[tuple[int, float, tuple[Any, ...]]]:
+        """The rows by rank: those that are the same as another, or say the same as many, come later.
+
+        A row's rank is never above its share (or the least that a row has), and rows come by their shares: one is handed
+        on as soon as none that is not looked at yet can come before it.
+        """
         hidden, ids = self._hidden, len(self._views) - self._hidden
         views = self._views[:hidden]
         parting = [place for place, view in enumerate(views) if not view.time and view.step is None]
         tell = itemgetter(slice(None)) if len(parting) in (0, len(self._views)) else itemgetter(*parting)
-        cut = (LEFT_OUT,) * ids
-        rows: list[tuple[int, float, tuple[Any, ...]]] = []
-        for (row, share), cells in zip(shares.items(), zip(*columns, strict=True), strict=True):
-            if cells.count(None) == len(cells):
+        cut, empty = (LEFT_OUT,) * ids, (None,) * len(self._views)
+        rows: list[tuple[float, int, int, tuple[Any, ...]]] = []
+        for place, ((row, share), cells) in enumerate(zip(shares.items(), zip(*columns, strict=True), strict=True)):
+            while rows and -rows[0][0] >= max(share, _LEAST):
+                yield _told(heappop(rows))
+            if cells == empty:
                 continue  # a row that shows nothing says nothing
             but_time = tell(cells)
             same = cells in known or known.get(but_time, 0) >= _PER_TEMPLATE
@@ -340,9 +348,14 @@ class _Rows:
                 seen[template] = seen.get(template, 0) + 1
                 share *= 1.0 if seen[template] <= _PER_TEMPLATE else 0.8 if seen[template] <= _ALL_ALIKE else 0.1
                 share = max(share, self._about.get(row, 0.0))
-            rows.append((row, share, cells))
-        rows.sort(key=lambda row: -row[1])
-        return rows
+            heappush(rows, (-share, place, row, cells))
+        while rows:
+            yield _told(heappop(rows))
+
+
+def _told(ranked: tuple[float, int, int, tuple[Any, ...]]) -> tuple[int, float, tuple[Any, ...]]:
+    """A row as it is handed on, of (its rank, negative; its place among all; its number; its cells)."""
+    return ranked[2], -ranked[0], ranked[3]
 
 
 def _usual(place: float) -> float:
