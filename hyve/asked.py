@@ -263,16 +263,15 @@ def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]
     for at in range(0, len(whole), _WINDOW):
         window = whole[at : at + _WINDOW + longest]
         for number, start, end in _automaton(words).find_matches_as_indexes(window, overlapping=True):
-            word = words[number]
-            if not word.isascii() or (_bound(whole, at + start) and _bound(whole, at + end)):
-                starts = starts or list(accumulate((len(text) + 1 for text in texts), initial=1))
-                found.setdefault(bisect_right(starts, at + start) - 1, set()).add(word)
+            word, start, end = words[number], at + start, at + end
+            if word.isascii() and (  # there is no `\b` of ASCII before it, or none behind it
+                (whole[start - 1] in _WORD) == (whole[start] in _WORD)
+                or (whole[end - 1] in _WORD) == (whole[end] in _WORD)
+            ):
+                continue
+            starts = starts or list(accumulate((len(text) + 1 for text in texts), initial=1))
+            found.setdefault(bisect_right(starts, start) - 1, set()).add(word)
     return found
-
-
-def _bound(text: str, at: int) -> bool:
-    """What `\\b` is in ASCII."""
-    return (text[at - 1] in _WORD) != (text[at] in _WORD)
 
 
 @lru_cache(maxsize=16)

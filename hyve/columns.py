@@ -203,8 +203,7 @@ class Columns:
     def cells(self, name: str, rows: Sequence[int]) -> list[Any]:
         """The values of some rows as they are shown: times as text."""
         if self.short:
-            cells = self._cells(name)
-            return [cells[row] for row in rows]
+            return list(map(self._cells(name).__getitem__, rows))
         return shown(self.array(name).take(pa.array(rows, pa.int64())))
 
     def or_texts(self, column: Column, rows: Sequence[int], cells: list[Any]) -> list[Any]:

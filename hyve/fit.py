@@ -48,6 +48,11 @@ class Line:
     notes: tuple[str, ...] = ()
     _tokens: int = field(default=-1, init=False)
 
+    def longer(self, end: str) -> Line:
+        """It with more text at its end."""
+        text = self.text + end
+        return Line(*self.slot, text, self.columns, self.part, self.parts, self.varied, self.notes)
+
     @property
     def tokens(self) -> int:
         """What its text takes with the line's end."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import accumulate, chain
 
 from hyve.fit import Line
@@ -29,7 +28,7 @@ class Plain:
     ) -> None:
         self.table, self.section, self.order = line.slot
         self.share, self.least, self.done = share, least, False
-        self._lines = [line, *(replace(line, text=line.text + end) for end in ends)]
+        self._lines = [line, *(line.longer(end) for end in ends)]
         self._parted = parted
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:

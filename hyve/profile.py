@@ -226,7 +226,8 @@ def means(
     used = there & np.isfinite(numbers) & (codes >= 0)
     if only is not None:
         used &= only
-    codes, numbers = codes[used], numbers[used]
+    if not used.all():
+        codes, numbers = codes[used], numbers[used]
     counts = np.bincount(codes, minlength=len(labels))
     first = np.zeros(len(labels), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]

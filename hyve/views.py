@@ -150,8 +150,9 @@ def _slim(tables: Sequence[Columns]) -> str:
     texts = []
     for columns in tables:
         table = columns.table
-        names = [column.name for column in told(table) if column.type == "VARCHAR"][:20]
-        if table.rows == 1 and names and table.kind == "base" and not free_text(table):
+        if table.rows != 1 or table.kind != "base" or free_text(table):
+            continue
+        if names := [column.name for column in told(table) if column.type == "VARCHAR"][:20]:
             texts.append(" ".join(filter(None, (columns.array(name)[0].as_py() for name in names)))[:400])
         if len(texts) == 4:
             break
