@@ -30,7 +30,8 @@ HIDDEN = rf"\x1b\[[0-9;]*m|#|{MASK}"
 
 _FEW, _SHORT = 64, 256
 """So many texts of so many characters take less time than Arrow does to read the pattern."""
-_PATTERNS = {pattern: re.compile(pattern, re.ASCII) for pattern in (MASK, HIDDEN)}
+_PATTERNS = {MASK: re.compile(rf"\b{MASK}", re.ASCII), HIDDEN: re.compile(HIDDEN, re.ASCII)}
+"""What MASK finds begins where a word does: Python's `re` would look for it at every letter."""
 VARIABLE = _PATTERNS[MASK]
 """MASK as Python reads it alike."""
 _DIGITS = re.compile(r"\d+", re.ASCII)
