@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hyve import rank
 from hyve.changes import Change, number_text, series_of
 from hyve.columns import Codes
-from hyve.levels import HELD, ranks_of
+from hyve.levels import HELD, Rows, ranks_of
 from hyve.naming import quote
 from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, is_dimension, kinds
 from hyve.states import spelled
@@ -31,9 +31,10 @@ _INSTANCES = frozenset({"instance", "pod", "host", "node", "container"})
 
 
 class Categories:
-    """The columns of a table that may part its numbers."""
+    """The columns of a table that may part its numbers. `series` is how the table is parted where numbers far out are
+    looked for."""
 
-    def __init__(self, found: Profile, views: Sequence[ColumnView]) -> None:
+    def __init__(self, found: Profile, views: Sequence[ColumnView], series: Rows) -> None:
         self.found = found
         size = found.table.rows
         dimensions = [view for view in views if is_dimension(view)]
@@ -43,13 +44,19 @@ class Categories:
             self.sample = np.arange(min(size, _ROWS)) * size // min(size, _ROWS)
             about = [v for v in dimensions if entity_rank(v) < len(ENTITIES) and not _instances(v)]
             self.series = series_of(found.columns, about)[0][self.sample]
+            self._alike = len(self.sample) == size and np.array_equal(self.series, series)
 
-    def differing(self, column: int, numbers: NDArray[np.float64], used: NDArray[np.bool_]) -> list[Change]:
-        """The columns by which a number differs most, at most one."""
+    def differing(
+        self, column: int, numbers: NDArray[np.float64], used: NDArray[np.bool_], far: NDArray[np.float64]
+    ) -> list[Change]:
+        """The columns by which a number differs most, at most one. `far` is how far each is from the middle of its
+        series, by which the table is parted."""
         best, told = 0.0, None
         if self.parting and np.count_nonzero(there := used[self.sample]) >= 8 * HELD:
             rows = self.sample[there]
-            ranks = ranks_of(rank.away(numbers[rows], np.ones(len(rows), np.bool_), self.series[there]))
+            if not self._alike:
+                far = rank.away(numbers[rows], np.ones(len(rows), np.bool_), self.series[there])
+            ranks = ranks_of(far[rows] if self._alike else far)
             for view in self.parting:
                 codes = self.found.columns.coded(view.column.name)[0][rows]
                 apart, category = _apart(codes, ranks, view.distinct)

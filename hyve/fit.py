@@ -168,21 +168,22 @@ class _Steps:
 
     def __init__(self, steps: Iterator[Step], base: dict[Slot, Line]) -> None:
         self._steps, self._base = steps, base
-        self._made: list[Step] = []
-        self._sums = [0]
+        self._made: list[tuple[Slot, Line]] = []
+        self._sums, self._counts = [0], [0]
         self._next = next(steps, None)
 
     def up_to(self, tokens: int) -> int:
         while self._next is not None and self._sums[-1] + self._next.cost <= tokens:
             self._more()
-        rung = len(self._made)
+        rung = len(self._counts) - 1
         while rung and self._sums[rung] > tokens:
             rung -= 1
         return rung
 
     def _more(self) -> None:
         if self._next is not None:
-            self._made.append(self._next)
+            self._made += [(line.slot, line) for line in self._next.lines]
+            self._counts.append(len(self._made))
             self._sums.append(self._sums[-1] + self._next.cost)
             self._next = next(self._steps, None)
 
@@ -190,16 +191,14 @@ class _Steps:
         return self._sums[rung]
 
     def state(self, rung: int) -> dict[Slot, Line]:
-        while len(self._made) < rung:
+        while len(self._counts) <= rung:
             self._more()
         lines = dict(self._base)
-        for step in self._made[:rung]:
-            for line in step.lines:
-                lines[line.slot] = line
+        lines.update(self._made[: self._counts[rung]])
         return lines
 
     def whole(self, rung: int) -> bool:
-        return self._next is None and rung == len(self._made)
+        return self._next is None and rung == len(self._counts) - 1
 
 
 class _Longer:
@@ -289,9 +288,10 @@ class _Page:
 
 def cut_parts(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:
     """How many rows of each part are not among those shown."""
+    if not parts:
+        return ""
     counts = Counter(line.part for line in shown)
-    left = (f"{name}: {rows - counts[i]:,}" for i, (name, rows) in enumerate(parts))
-    return f"; {', '.join(left)}" if parts else ""
+    return f"; {', '.join(f'{name}: {rows - counts[i]:,}' for i, (name, rows) in enumerate(parts))}"
 
 
 def _of(count: int, what: str) -> str:

@@ -153,7 +153,7 @@ class Ladder:
         for line in lines:
             size = line.tokens
             if line.section == HEAD:
-                size += _MARKERS + count_tokens(cut_parts(line.parts, ()))
+                size += _MARKERS + (count_tokens(cut_parts(line.parts, ())) if line.parts else 0)
                 cost -= self._costs.pop((line.table, NAME, 0), 0)
             for note in line.notes:
                 if note not in self._notes:

@@ -131,13 +131,24 @@ def rare_kinds(
     """
     if len(counts) < 2:
         return None
-    rarest, mean = counts.min(), counts.sum() / len(counts)
-    if math.log(mean / rarest) - math.log(np.count_nonzero(counts == rarest)) < least - _ROUNDED:
+    mean, rarest = counts.sum() / len(counts), counts.min()
+    if not _any_rare(mean, rarest, np.count_nonzero(counts == rarest), least):
         return None
     as_rare = np.searchsorted(np.sort(counts), counts, side="right")
     surprises = np.log(mean / counts) - np.log(as_rare)
     surprises[surprises <= least] = 0.0
     return np.append(surprises, 0.0)[codes] if surprises.any() else None
+
+
+def any_rare(counts: Sequence[int], least: float = 0.0) -> bool:
+    """Whether `rare_kinds` finds one among kinds that have so many rows, the commonest first."""
+    if len(counts) < 2:
+        return False
+    return _any_rare(sum(counts) / len(counts), counts[-1], counts.count(counts[-1]), least)
+
+
+def _any_rare(mean: float, rarest: int, as_rare: int, least: float) -> bool:
+    return math.log(mean / rarest) - math.log(as_rare) >= least - _ROUNDED
 
 
 _ROUNDED = 1e-9

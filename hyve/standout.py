@@ -59,7 +59,7 @@ def stands_out(found: Profile) -> StandsOut:
     scores = _Scores(table.rows)
     if table.rows >= _FEWEST:
         for i, view in views:
-            if view.complete and not view.nested:
+            if view.complete and not view.nested and rank.any_rare([count for _, count in view.values], _LEAST):
                 codes, _, _, counts = columns.counted(view.column.name)
                 scores.add(i, rank.rare_kinds(codes, counts, _LEAST), codes)
         _presence(found, views, scores)
@@ -82,7 +82,7 @@ def stands_out(found: Profile) -> StandsOut:
         series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
     told, categories, differing = (
         with_shares(changes, changes.others()),
-        Categories(found, [view for _, view in views if view not in changes.handed]),
+        Categories(found, [view for _, view in views if view not in changes.handed], series),
         list[Change](),
     )
     for i in _measures(views, table.rows):
@@ -91,7 +91,7 @@ def stands_out(found: Profile) -> StandsOut:
         far = rank.away(numbers, used, series)
         scores.add(i, rank.surprising(far, there & ~used), series)
         told += changes.levels(i, numbers, used, far)
-        differing += categories.differing(i, numbers, used)
+        differing += categories.differing(i, numbers, used, far)
     told += sorted(differing, key=lambda change: -change.score)[:_DIFFERING]
     told = sorted(told, key=lambda change: -change.score)[:_CHANGES]
     for change in told:
