@@ -116,7 +116,8 @@ class Row:
             lines.append(line)
         self.least = 0.0
         self.done = self._reached(target)
-        if self.done and not self._whole:
+        cut = not lines or "…" in lines[0].text  # the mark of all that is cut or left out, and some data's own
+        if self.done and cut and not self._whole:
             if target < LONG:
                 self.done, self.least = False, float(ROOMY)
             elif not self._longer:
@@ -138,7 +139,7 @@ class Row:
         return cell is LEFT_OUT or has >= self._due(place, limit) or (has > 0 and shown_whole(cell, has))
 
     def _reached(self, limit: int) -> bool:
-        if not self._short and min(self._limits[place] for place in self._rows.places) >= limit:
+        if not self._short and min(map(self._limits.__getitem__, self._rows.places)) >= limit:
             return True
         return all(self._enough(place, limit) for place in self._rows.places)
 
