@@ -111,7 +111,7 @@ def _best(rows: Sequence[int], scores: Sequence[float], having: Sequence[set[str
         by_name: dict[frozenset[str], list[int]] = {}
         for place in places:
             by_name.setdefault(frozenset(having[place] & known) if having else frozenset(), []).append(place)
-        best += in_turns([spread(np.array(some), _BEST) for some in by_name.values()])
+        best += in_turns([spread(np.array(some), _BEST) if len(some) > 1 else some for some in by_name.values()])
         if len(best) >= _BEST:
             break
     return best[:_BEST]
@@ -269,7 +269,7 @@ def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]
                 or (whole[end - 1] in _WORD) == (whole[end] in _WORD)
             ):
                 continue
-            starts = starts or list(accumulate((len(text) + 1 for text in texts), initial=1))
+            starts = starts or list(accumulate(map((1).__add__, map(len, texts)), initial=1))
             found.setdefault(bisect_right(starts, start) - 1, set()).add(word)
     return found
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hyve.catalog import Table
 from hyve.naming import quote
@@ -66,8 +66,7 @@ class Line:
         return self.table, self.section, self.order
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """Lines that come together, each in the place of the one that stood there, and the tokens that they take."""
 
     lines: tuple[Line, ...]

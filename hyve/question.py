@@ -77,6 +77,8 @@ class Question:
 
     def exactly(self, names: Collection[str]) -> Question:
         """The same where these of its names are known: what they are made of asks for nothing."""
+        if not names:
+            return self
         made_of = frozenset[str]().union(*(pieces for name, pieces in self.names if name in names))
         words, numbers = ([one for one in ones if one not in made_of] for ones in (self.words, self.numbers))
         return replace(self, words=tuple(words), numbers=tuple(numbers))

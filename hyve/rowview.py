@@ -263,26 +263,27 @@ class _Rows:
         of_series = {row: _usual(place / _SERIES_BESIDE) for place, row in enumerate(series)}
         self._shares = {**of_series, **self._about, **shares}
         self._first = self._spread(0, _FIRST_ROWS)
-        self.sample = self._raw = [self._cells(view, self._first) for view in self._views]
+        rows = list(self._first)
+        self.sample = self._raw = [self._cells(view, rows) for view in self._views]
         self.heads = names = tuple(map(self._name, self._views))
         if short:
             spelled = [_shortened(view, cells) for view, cells in zip(self._views, self._raw, strict=True)]
             self.heads = tuple(name + head for name, (head, _) in zip(names, spelled, strict=True))
             self.sample = [cells for _, cells in spelled]
-        self.sample = [self._or_texts(*one, self._first) for one in zip(self._views, self.sample, strict=True)]
+        self.sample = [self._or_texts(*one, rows) for one in zip(self._views, self.sample, strict=True)]
         self._short = short
 
     def _name(self, view: ColumnView) -> str:
         return self._owner.head if self._owner and view.column.name == SERIES else quote(view.column.name)
 
-    def _cells(self, view: ColumnView, rows: Iterable[int]) -> list[Any]:
+    def _cells(self, view: ColumnView, rows: Sequence[int]) -> list[Any]:
         if self._owner and view.column.name == SERIES:
             codes = self._found.columns.coded(SERIES)[0]
             return [self._owner.names[codes[row]] for row in rows]
-        return self._found.columns.cells(view.column.name, tuple(rows))
+        return self._found.columns.cells(view.column.name, rows)
 
-    def _or_texts(self, view: ColumnView, cells: list[Any], rows: Iterable[int]) -> list[Any]:
-        return self._found.columns.or_texts(view.column, list(rows), cells)
+    def _or_texts(self, view: ColumnView, cells: list[Any], rows: Sequence[int]) -> list[Any]:
+        return self._found.columns.or_texts(view.column, rows, cells)
 
     def _spread(self, start: int, stop: int) -> dict[int, float]:
         """Rows with their shares, those that are evenly spread from the `start`th to the `stop`th, most first."""
@@ -299,13 +300,12 @@ class _Rows:
         start = _FIRST_ROWS
         while start < self._found.table.rows:
             shares = self._spread(start, 2 * start)
-            columns = [
-                self._or_texts(view, self._spelled(place, shares), shares) for place, view in enumerate(self._views)
-            ]
+            rows = list(shares)
+            columns = [self._or_texts(view, self._spelled(place, rows), rows) for place, view in enumerate(self._views)]
             yield from self._ranked(shares, columns, known, seen)
             start *= 2
 
-    def _spelled(self, place: int, rows: Iterable[int]) -> list[Any]:
+    def _spelled(self, place: int, rows: Sequence[int]) -> list[Any]:
         """The cells of further rows as their head says; times of another layout than it has are spelled out."""
         view = self._views[place]
         cells = self._cells(view, rows)
@@ -319,8 +319,8 @@ class _Rows:
     ) -> Iterator[tuple[int, float, tuple[Any, ...]]]:
         """The rows by rank: those that are the same as another, or say the same as many, come later.
 
-        A row's rank is never above its share (or the least that a row has), and rows come by their shares: one is handed
-        on as soon as none that is not looked at yet can come before it.
+        A row's rank is never above its share (or the least that a row has), and rows come by their shares: one is
+        handed on as soon as none that is not looked at yet can come before it.
         """
         hidden, ids = self._hidden, len(self._views) - self._hidden
         views = self._views[:hidden]
