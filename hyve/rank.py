@@ -131,8 +131,8 @@ def rare_kinds(
     """
     if len(counts) < 2:
         return None
-    mean, rarest = counts.sum() / len(counts), counts.min()
-    if not _any_rare(mean, rarest, np.count_nonzero(counts == rarest), least):
+    mean, rarest = counts.sum() / len(counts), int(counts.min())
+    if not _any_rare(mean, rarest, int(np.count_nonzero(counts == rarest)), least):
         return None
     as_rare = np.searchsorted(np.sort(counts), counts, side="right")
     surprises = np.log(mean / counts) - np.log(as_rare)

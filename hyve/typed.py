@@ -115,20 +115,21 @@ def _sample(texts: Values) -> list[str]:
 def _spread(texts: Values) -> list[str]:
     """Those that aren't words for "none" of _SAMPLE texts at equal distances, or of all if there are no more."""
     if len(texts) > _SAMPLE:
-        places = _places(len(texts))
+        places, array = _places(len(texts))
         if isinstance(texts, pa.ChunkedArray):  # taken together its codes may be too narrow for the texts of all chunks
-            found = [texts[place].as_py() for place in places.to_pylist()]
+            found = [texts[place].as_py() for place in places]
         else:
-            found = texts.take(places).to_pylist()
+            found = texts.take(array).to_pylist()
     else:
         found = texts.to_pylist()
     return [text for text in found if text not in _NOTHING_TEXTS]
 
 
 @lru_cache(maxsize=64)
-def _places(count: int) -> pa.Array[Any]:
+def _places(count: int) -> tuple[list[int], pa.Array[Any]]:
     """_SAMPLE places at equal distances of so many: those of a table's columns are the same."""
-    return pa.array(np.linspace(0, count - 1, _SAMPLE).astype(np.int64))
+    places = np.linspace(0, count - 1, _SAMPLE).astype(np.int64)
+    return places.tolist(), pa.array(places)
 
 
 def _likely(sample: Sequence[str], spells: Callable[[str], Any]) -> bool:
