@@ -245,8 +245,8 @@ def throughput(apache: ApacheKafka, pipeline: Pipeline, requests: int, warm: int
         f"the two store processes ran or waited for a core {at_work:.0%} of the time. {cores} cores of their own would "
         f"do {cores / total:.1f}, with `prepare` and `finish` only {cores / (prepare + finish):.1f}, with `prepare` "
         f"only {cores / prepare:.1f}. With nothing beside it `prepare` takes {alone * 1000:.1f} ms, and loading "
-        f"its table, which it leaves to the first statement and which is part of `finish` here, {loading * 1000:.1f} ms; "
-        f"counted with it the share is {(prepare + loading) / total:.0%}. Without "
+        f"its table, which it leaves to the first statement and which is a part of `finish` here, {loading * 1000:.1f} "
+        f"ms; counted with `prepare` the share is {(prepare + loading) / total:.0%}. Without "
         f"Kafka's own time, as of a broker on other machines, `prepare` is {prepare / (total - spent['Kafka']):.0%}.",
     ]
     return "\n".join(lines), 1 / clock, share >= ALLOWED
