@@ -23,7 +23,7 @@ from heapq import merge
 from itertools import accumulate, chain, islice
 from typing import Any
 
-from hyve import heads, strictjson, tables
+from hyve import delimited, heads, strictjson, tables
 from hyve.again import CONTROLS, STRICT, Way
 from hyve.collector import collector_paused
 from hyve.encodings import decode
@@ -123,13 +123,13 @@ def _whole(text: str) -> list[Part] | ManyParts | LineParts | None:
             return [Part(read[0], (start, len(text.rstrip())), "json", tuple(sorted(read[1])))]
         lines = strictjson.long_lines(text)
         return LineParts(lines) if lines is not None else _lines(text, 0, len(text))
-    table = tables.read(text, keep=False)
+    table = delimited.read(text, keep=False)
     if table is None:
         return _scalars(text)
     decoder = Decoder()
     if any(raw_decode(decoder, text, match.end() - 1)[2] < 0 for match in islice(_LINE_OPENS.finditer(text), 50)):
         return None  # lines of JSON between which commas happen to agree
-    return [Part(table.long or table.rows, (table.start, table.end), table.syntax, table.flags)]
+    return [Part(table.long or table.rows, (table.start, table.end), table.syntax, table.flags, table.tail)]
 
 
 def _lines(text: str, start: int, end: int) -> list[Part] | ManyParts | None:
@@ -451,7 +451,7 @@ def _with_tables(text: str, parts: list[Part] | ManyParts) -> list[Part] | ManyP
         a, b = begun, len(text) if last else line
         if "\n" in text[a:b].strip():
             found += (
-                Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags)
+                Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags, table.tail)
                 for table in tables.find(text[a:b])
             )
         begun = max(begun, blank.end() if blank else end)

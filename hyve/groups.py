@@ -17,6 +17,7 @@ from itertools import repeat
 from typing import Any
 
 from hyve import formats
+from hyve.delimited import Delimited
 from hyve.document import Document
 from hyve.formats.by_runs import Inseparable, find_runs
 from hyve.freetext import FreeText
@@ -27,7 +28,6 @@ from hyve.parts import ManyParts, Part, Rows, is_bare
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
 from hyve.strictjson import Ahead, Lines
-from hyve.tables import Delimited
 
 LINES = "lines"
 _SAMPLE, _GROUPS = 100, 16

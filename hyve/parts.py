@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from hyve import again, strictjson
 from hyve.again import Way
+from hyve.delimited import Delimited
 from hyve.flawed import Unread
 from hyve.freetext import FreeText
 from hyve.strictjson import Ahead, Lines, Pairs
-from hyve.tables import Delimited
 
 Syntax = Literal["json", "python", "csv", "table", "lines"]
 

@@ -1,245 +1,21 @@
-"""Tables in text: delimited (CSV, TSV, ...), fixed-width (of kubectl, docker, ps, df), ruled (Markdown, psql, MySQL).
+"""Tables in free text: delimited ones (see `hyve.delimited`), and those drawn: fixed-width (of kubectl, docker, ps,
+df) and ruled (Markdown, psql, MySQL).
 
-Rules:
-- Cells stay text; what a cell means is the store's business. An empty cell is "", a cell that its row doesn't have is
-  absent (`ragged_rows`), cells beyond the header stand in `extra_cells`. One row in fifty may be ragged, or one, and
-  the last may be short whatever the others are. A count of the rows below a table ("(20 rows)") is no part of it.
-- A table has a header that looks like names (in any script, at most a mebibyte), unlike what stands below it. Prose
-  with commas, log lines and source code have none. The shorter the table, the more its cells have to differ from its
-  header.
-- A row that repeats the header (files written one after the other) is dropped, and the table flagged `concatenated`.
+Rules: cells stay text, as those of delimited tables do, and a header is told from rows in the same way.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
 
-from hyve import strictjson
+from hyve.delimited import DIGITS, NUMERIC, Table, column_names, is_header, record, table_at, untrailed
 
-csv.field_size_limit(1 << 30)  # a cell may hold a whole document; the limit is the process's
-
-_HEADER_CHARS = 1 << 20
-_COMMENTS = 5
-"""Lines of comment before a header that are looked past."""
-_CELL = re.compile(r"(?:[^\W\d]|[@#])[^{}\"'=\n\t]{0,79}\Z")
-_NAME = re.compile(r"(?:[^\W\d]|[@#%])(?:[\w .()/%$#@:+-]|[^\x00-\x7f]){0,60}\Z")
-_NUMERIC = re.compile(r"[<>~+-]?\$?\d[\w.,:%+/() -]*\Z")
-_DIGITS = re.compile(r"\d+")
-_TRAILER = re.compile(
-    r"[ \t]*+\(?\d[\d,]*+ (?:rows?|row\(s\)|records?)(?: (?:affected|selected|returned|in set))?\)?[ \t.]*+\Z", re.I
-)
-"""What a client of a database writes below a table."""
 _SHOWN = 8
 """Rows that a header is held against before a table of aligned columns is read: each line may be a header."""
-
-
-class Table(NamedTuple):
-    """Rows in source order, as objects of texts, and where they stand, header included. Those of a `long` one are not
-    held."""
-
-    rows: list[dict[str, Any]]
-    start: int
-    end: int
-    syntax: Literal["csv", "table"]
-    flags: tuple[str, ...] = ()
-    long: Delimited | None = None
-
-
-@dataclass(frozen=True)
-class Delimited:
-    """The rows of a very long delimited table from `start` to `end` of `text`, which are not held: they are read again
-    each time they are asked for. `header` are its cells as they stand there, `names` those of the columns."""
-
-    text: str
-    start: int
-    end: int
-    delimiter: str
-    header: list[str]
-    names: list[str]
-    path: tuple[()] = ()
-    listed = True
-    lines = False
-
-    def first(self) -> dict[str, Any]:
-        """The first row."""
-        return next(self._rows())
-
-    def value(self) -> list[dict[str, Any]]:
-        """All rows."""
-        return list(self._rows())
-
-    rows = value
-
-    def values(self) -> list[Any]:
-        """The one value of the text."""
-        return [self.value()]
-
-    def runs(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Runs of rows, twice each: nothing stands around them."""
-        rows = self._rows()
-        while run := list(islice(rows, max(1, _RUN_CELLS // len(self.header)))):
-            yield run, run
-            del run
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        for row in _cells(self.text, self.start, self.end, self.delimiter):
-            if row and row != self.header:
-                yield _ragged(self.names, row)
-
-
-_ROWS, _SHOWN_EVEN = 512, 50
-"""Rows that are looked at together, and those that a header is held against."""
-
-_RUN_CELLS = 1 << 13
-"""Cells of the runs in which rows that are not held come."""
-
-
-def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[list[str]]:
-    """The cells of each line of a delimited table. Raises csv.Error."""
-    return csv.reader(_lines(text, start, end), delimiter=delimiter, strict=True)
-
-
-def _lines(text: str, start: int, end: int) -> Iterator[str]:
-    """Lines with their ends; no copy of a long text has to live."""
-    while start < end:
-        stop = min(text.find("\n", start + _LINES, end) + 1 or end, end)
-        yield from io.StringIO(text[start:stop], newline="")
-        start = stop
-
-
-_LINES = 1 << 16
-"""Characters of text that are cut into lines at once."""
-
-
-def read(text: str, least: int = 1, keep: bool = True) -> Table | None:
-    """The whole text as one delimited table of at least that many rows. Comment lines before it and a count of its rows
-    behind it are no part of it. Unless they are to be `keep`t, the rows of a long text are `Delimited`."""
-    end = len(text.rstrip("\r\n"))
-    last = max(text.rfind("\n", 0, end), text.rfind("\r", 0, end)) + 1
-    if end - last < 80 and _TRAILER.match(text, last, end):
-        end = len(text[:last].rstrip("\r\n"))
-    start = len(text) - len(text.lstrip("\r\n"))
-    for _ in range(_COMMENTS):
-        stop = min(start + _HEADER_CHARS, end)
-        ends = [at for newline in "\r\n" if (at := text.find(newline, start, stop)) >= 0]
-        if not ends:
-            return None
-        head = text[start : min(ends)]
-        for delimiter in ",\t;|":
-            if delimiter in head and (table := _delimited(text, (start, end), head, delimiter, least, keep)):
-                return table
-        if head[:1] != "#":
-            return None
-        start = min(ends) + 1
-        start += text[start - 1 : start + 1] == "\r\n"
-    return None
-
-
-def _delimited(text: str, span: tuple[int, int], head: str, delimiter: str, least: int, keep: bool) -> Table | None:
-    long = not keep and span[1] - span[0] >= strictjson.LONG
-    held: list[list[str]] = []
-    shown: list[list[str]] = []  # the first even rows; if all of them are empty, one that is not
-    even = ragged = repeated = 0
-    short = False
-    try:
-        cells = next(csv.reader([head], delimiter=delimiter, strict=True))
-        if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
-            return None  # names are short: more words make a sentence
-        if not all(_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells[:-1])):
-            return None
-        if not _CELL.match(cells[-1].strip()) and (cells[-1] or len(cells) < 3):
-            return None
-        reader = _cells(text, *span, delimiter)
-        rows = list(islice(reader, 1, 64))
-        header = cells
-        if not cells[-1] and 2 * sum(len(row) == len(cells) - 1 for row in rows) > len(rows):
-            cells = cells[:-1]  # only the header ends in a delimiter
-        if sum(len(row) not in (0, len(cells)) for row in rows) > 8:
-            return None
-        while rows:
-            filled = [row for row in rows if row]
-            others = [row for row in filled if row != header]
-            fitting = [row for row in others if len(row) == len(cells)]
-            repeated += len(filled) - len(others)
-            even += len(fitting)
-            ragged += len(others) - len(fitting)
-            short = len(others[-1]) < len(cells) if others else short
-            if len(shown) < _SHOWN_EVEN:
-                shown += fitting[:_SHOWN_EVEN]
-            elif not any(map(any, shown[:_SHOWN_EVEN])):
-                shown += [row for row in fitting if any(row)][:1]
-            held += [] if long else others
-            rows = list(islice(reader, _ROWS))
-    except csv.Error:
-        return None
-    if ragged and (even < 2 or ragged - short > (max(1, (even + ragged) // 50) if even > 2 else 0)):
-        return None
-    if even < least or not _is_header(cells, shown, f"{delimiter} " in head):
-        return None
-    names = _names(cells)
-    flags = ("concatenated",) * (repeated > 0) + ("ragged_rows",) * (ragged > 0)
-    if long:
-        return Table([], *span, "csv", flags, Delimited(text, *span, delimiter, header, names))
-    if ragged:
-        return Table([_ragged(names, row) for row in held], *span, "csv", flags)
-    return Table([dict(zip(names, row, strict=False)) for row in held], *span, "csv", flags)
-
-
-def _names(cells: Sequence[str]) -> list[str]:
-    """A name for each column, none twice; the last is for cells beyond the header."""
-    names: dict[str, None] = {}
-    numbers: dict[str, int] = {}
-    for i, cell in enumerate([*cells, "extra_cells"]):
-        name = label = cell.strip() or f"column_{i}"
-        while label in names:
-            numbers[name] = numbers.get(name, 1) + 1
-            label = f"{name}_{numbers[name]}"
-        names[label] = None
-    return list(names)
-
-
-def _ragged(names: list[str], row: list[str]) -> dict[str, Any]:
-    width = len(names) - 1
-    record: dict[str, Any] = dict(zip(names[:width], row, strict=False))
-    if len(row) > width:
-        record[names[-1]] = row[width:]
-    return record
-
-
-def _is_header(cells: list[str], rows: list[list[str]], spaced: bool) -> bool:
-    """Whether the first line names what stands below it, rather than being one more line of the same kind.
-
-    `rows` have a cell below each of its cells. `spaced`: blanks follow the delimiters, as in prose.
-    """
-    if not any(any(row) for row in rows):
-        return False
-    shown = rows[:_SHOWN_EVEN]
-    columns = [[row[i] for row in shown] for i in range(len(cells))]
-    for cell, column in zip(cells, columns, strict=True):
-        mask = _DIGITS.sub("0", cell)
-        same = (_DIGITS.sub("0", other) == mask for other in column if other[:1] == cell[:1] and len(other) < 200)
-        if cell and 2 * sum(same) > len(column):
-            return False
-    if not spaced and len(rows) >= (2 if len(cells) > 2 else 3):
-        return True
-    if len(set(cells)) < len(cells) or not all(
-        _NAME.match(cell.strip()) for cell in (cells if cells[-1] else cells[:-1])
-    ):
-        return False
-    if any(len(cell.split()) > 3 for cell in cells):
-        return False
-    if spaced:
-        return any(column and all(_NUMERIC.match(cell.strip()) for cell in column) for column in columns)
-    return any(any(char.isdigit() for char in cell) or not cell for row in rows for cell in row)
-
-
 _MOST_NAMES = 256
 _VOTERS = 1_000
 """Rows that tell where the names of a header part."""
@@ -268,22 +44,28 @@ _FENCE = re.compile(r"\s*+(?:```[ \t]*+(?P<kind>\w*+)[^\n]*+\n)?")
 
 def _blocks(text: str) -> Iterator[Table]:
     """The delimited tables among the blocks of lines, up to a blank line or a fence; one line may stand before them."""
-    start = 0
+    start, fenced = 0, -1
     while start < len(text) and (fence := _FENCE.match(text, start)):
         match = _BLOCK_END.search(text, fence.end())
-        end = match.start() if match else len(text)
+        stop = match.start() if match else len(text)
         least = 1 if (fence["kind"] or "").lower() in ("csv", "tsv") else 3  # a fence that says so holds a table
         at = fence.end()
+        if fenced < at:
+            fenced = text.find("\n```", at) % (len(text) + 1)
+        start = stop + 1
         for _ in range(2):
-            newline = text.find("\n", at, end)
+            newline = text.find("\n", at, stop)
             if newline < 0:
                 break
-            table = read(text[at:end], least) if any(delimiter in text[at:newline] for delimiter in ",\t;|") else None
-            if table and (least == 1 or _holds_numbers(table.rows[:50])):
-                yield table._replace(start=at + table.start, end=at + table.end)
-                break
+            if any(delimiter in text[at:newline] for delimiter in ",\t;|"):
+                last = untrailed(text, at, stop)
+                end = fenced if last == stop else last
+                table = table_at(text, (at, max(end, last)), last, least)
+                if table and (least == 1 or _holds_numbers(table.rows[:50])):
+                    yield table
+                    start = max(start, table.end)
+                    break
             at = newline + 1
-        start = end + 1
 
 
 def _holds_numbers(rows: list[dict[str, Any]]) -> bool:
@@ -319,7 +101,7 @@ def _ruled(lines: list[str], first: int, header: int) -> Table | None:
     # Whether `|` opens the lines or parts their cells isn't for each line to say: its first cell may be blank.
     framed = ruler.strip()[0] in "|+" or width != len(_piped(lines[header], False))
     cells = _piped(lines[header], framed)
-    names = _names(cells)
+    names = column_names(cells)
     if len(cells) < 2 or len(cells) != width or not any(cells):
         return None
     stop, ragged = header + 2, False
@@ -347,7 +129,7 @@ def _ruled(lines: list[str], first: int, header: int) -> Table | None:
             rows.append([*row])
         goes_on = _unfinished(line, ruler, framed) if len(row) == width and "+" in ruler and "+" in line else set()
         stop += 1
-    records = [_ragged(names, [cell if isinstance(cell, str) else "\n".join(cell) for cell in row]) for row in rows]
+    records = [record(names, [cell if isinstance(cell, str) else "\n".join(cell) for cell in row]) for row in rows]
     return Table(records, first, stop, "table", ("ragged_rows",) if ragged else ()) if rows else None
 
 
@@ -378,7 +160,7 @@ def _aligned(lines: list[str], i: int) -> Table | None:
     line = lines[i].replace("\t", " ")
     underlined = bool(_UNDERLINE.match(lines[i + 1]))
     first = i + 1 + underlined
-    if first >= len(lines) or _DIGITS.sub("0", lines[first]) == _DIGITS.sub("0", line):
+    if first >= len(lines) or DIGITS.sub("0", lines[first]) == DIGITS.sub("0", line):
         return None
     spans = [match.span() for match in re.finditer(r"\S+(?: \S+)*+", line)]
     cells = [line[start:end] for start, end in spans]
@@ -386,10 +168,10 @@ def _aligned(lines: list[str], i: int) -> Table | None:
     if len(cells) > (1 if capitals else 2) and all(_TITLE.match(cell) or _CAPITALS.match(cell) for cell in cells):
         shown, tight = _below(lines[first : first + _SHOWN], [start for start, _ in spans])
         certain = underlined or (capitals and not tight and len(cells) > 2)
-        if len(shown) >= (1 if certain else 2 if capitals and not tight else 3) and _is_header(cells, shown, False):
+        if len(shown) >= (1 if certain else 2 if capitals and not tight else 3) and is_header(cells, shown, False):
             spans = list(_split(line, spans, lines[first : first + len(shown)]))
             rows, _ = _below(lines[first:], [start for start, _ in spans])
-            names = _names([line[start:end] for start, end in spans])
+            names = column_names([line[start:end] for start, end in spans])
             return Table([dict(zip(names, row, strict=False)) for row in rows], i, first + len(rows), "table")
     return _columns(lines, line, first)
 
@@ -435,7 +217,7 @@ def _columns(lines: list[str], line: str, first: int) -> Table | None:
         return None
     block = []
     for row in lines[first:]:
-        if sum(bool(_NUMERIC.match(cell)) for cell in row.split()) < 2:
+        if sum(bool(NUMERIC.match(cell)) for cell in row.split()) < 2:
             break
         block.append(row)
     if len(block) < 2:
@@ -452,10 +234,10 @@ def _columns(lines: list[str], line: str, first: int) -> Table | None:
         if placed is None:
             break
         rows.append(placed)
-    numeric = sum(all(_NUMERIC.match(row[c]) for row in rows if row[c]) for c in range(len(cells)))
-    if len(rows) < 2 or len(cells) < 4 or numeric < 2 or not _is_header(cells, rows, False):
+    numeric = sum(all(NUMERIC.match(row[c]) for row in rows if row[c]) for c in range(len(cells)))
+    if len(rows) < 2 or len(cells) < 4 or numeric < 2 or not is_header(cells, rows, False):
         return None
-    names = _names(cells)
+    names = column_names(cells)
     return Table([dict(zip(names, row, strict=False)) for row in rows], first, first + len(rows), "table")
 
 

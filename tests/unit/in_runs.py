@@ -10,7 +10,7 @@ from unittest import mock
 import pyarrow as pa
 
 import hyve
-from hyve import freetext, parts, strictjson, tables
+from hyve import csvrows, delimited, freetext, parts, strictjson
 from hyve.gather import gather
 from hyve.shape import TableData
 from tests.fuzz.target import same
@@ -22,7 +22,8 @@ def in_runs(size: int = 1) -> Iterator[None]:
     """Reads every list that begins with an object in runs of some `size` characters, however short it is."""
     with (
         mock.patch.multiple(strictjson, LONG=0, RUN=size, _PIECE=1, _AROUND=1),
-        mock.patch.multiple(tables, _RUN_CELLS=size, _LINES=1, _ROWS=1),
+        mock.patch.multiple(delimited, _RUN_CELLS=size, LINES=1),
+        mock.patch.object(csvrows, "LINES", 1),
         mock.patch.object(freetext, "_CHARACTERS", min(freetext._CHARACTERS, size)),
         mock.patch.object(parts, "_STEP", max(1, min(parts._STEP, size >> 12))),
     ):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyve.tables import Table, find
+from hyve.delimited import Table
+from hyve.tables import find
 
 
 def only(text: str) -> Table:
