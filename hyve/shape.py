@@ -180,7 +180,7 @@ class Shredder:
         for table in root.walk():
             for path, column in list(table.columns.items()):
                 if column.spells and column.array is not None:
-                    for kind, read in spelled(column.array):
+                    for kind, read in spelled(column.array, path[-1] if path else ""):
                         table.columns[*path, (kind,)] = ColumnData(read, True)
             place = self.place(table)
             table.columns = dict(sorted(table.columns.items(), key=place))

@@ -8,7 +8,9 @@ Rules:
 - Times: nanoseconds, UTC where each text says its zone, else as written. Most of a column says which of the two it is:
   the instant of a time without a zone among zoned ones isn't known, so it is NULL. Times that 64-bit nanoseconds don't
   reach, such as the year 1 for "not set", and leap seconds are NULL, too.
-- Durations are in seconds (`1h2m`, `250ms`, `PT1.5S`). Where all is like `100m` it may be thousandths, and is none.
+- Numbers with the time of the last one behind them, as kubectl prints restarts (`12 (2m14s ago)`), are the number.
+- Durations are in seconds (`1h2m`, `250ms`, `PT1.5S`). Where all is like `100m` it may be thousandths, and is none,
+  unless the column's name tells: of a CPU it is thousandths (a number, of cores), of an age (`LAST SEEN`) minutes.
 - Sizes are in bytes, if of binary units (`128Mi`, `1.5 GiB`, `10B`): KB is 1,000 of them here and 1,024 there.
 - Percentages are the number before the sign.
 """
@@ -34,6 +36,9 @@ _NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
 _NUMBER = rf"(?:[+-]?{_DIGITS}(?:[eE][+-]?\d{{1,3}})?|{_NOT_FINITE})"
 _ROUNDED = r"^[+-]?0*[1-9]\d{15}"
 """Numbers that a double may round to another whole number."""
+
+_AGO = r" \([^()]{1,40} ago\)$"
+_CORES = rf"{_DIGITS}m?"
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
 _OFFSET = r"[+-](?:[01]\d|2[0-3]):?[0-5]\d"
@@ -88,12 +93,15 @@ Values = Any
 """An Arrow array, in one piece or in chunks."""
 
 
-def spelled(texts: Values) -> Iterator[tuple[str, Values]]:
+def spelled(texts: Values, name: object = "") -> Iterator[tuple[str, Values]]:
     """What a column of texts spells, be they held as codes: (NUMBER, TIME, ...; the values)."""
     sample = _sample(texts)
     if not _likely(sample, lambda text: text[0] in _BEGINS and len(text) <= _LONGEST):
         return
-    for kind, form, read in _READERS:
+    of_name: list[_Reader] = []
+    if isinstance(name, str) and any(text.endswith("m") for text in sample):
+        of_name = [reader for told, reader in _BY_NAME if told.search(name)]
+    for kind, form, read in (*of_name, *_READERS):
         if _likely(sample, form.fullmatch):
             array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
             values = read(pc.if_else(pc.is_in(array, _NOTHING), _NULL, array), sample)
@@ -158,6 +166,7 @@ def _numbers(texts: Values, sample: Sequence[str]) -> Values | None:
     try:
         read = texts.cast(pa.float64())
     except pa.ArrowInvalid:
+        texts = pc.replace_substring_regex(texts, _AGO, "")
         some = _most(texts, _matches(texts, f"^{_NUMBER}$"))
         if some is None:
             return None
@@ -248,6 +257,19 @@ def _seconds(texts: Values, sample: Sequence[str]) -> Values | None:
     return _total(pc.extract_regex(some, f"^{_SHORT_DURATION}$"))
 
 
+def _minutes(texts: Values, sample: Sequence[str]) -> Values | None:
+    some = _amounting(texts, _SHORT_DURATION)
+    return None if some is None else _total(pc.extract_regex(some, f"^{_SHORT_DURATION}$"))
+
+
+def _cores(texts: Values, sample: Sequence[str]) -> Values | None:
+    some = _most(texts, _matches(texts, f"^{_CORES}$"))
+    if some is None:
+        return None
+    amounts = pc.replace_substring_regex(some, "m$", "").cast(pa.float64())
+    return pc.if_else(pc.ends_with(some, "m"), pc.divide(amounts, 1_000.0), amounts)
+
+
 def _iso_seconds(texts: Values, sample: Sequence[str]) -> Values | None:
     some = _amounting(texts, _ISO_DURATION)
     return None if some is None else _total(pc.extract_regex(some, f"^{_ISO_DURATION}$"))
@@ -302,10 +324,12 @@ def _matches(array: Values, pattern: str) -> Any:
     return pc.match_substring_regex(array, pattern)
 
 
-_READERS: tuple[tuple[str, re.Pattern[str], Callable[[Any, Sequence[str]], Values | None]], ...] = tuple(
+_Reader = tuple[str, re.Pattern[str], Callable[[Any, Sequence[str]], Values | None]]
+
+_READERS: tuple[_Reader, ...] = tuple(
     (kind, re.compile(form, re.ASCII), read)
     for kind, form, read in (
-        (NUMBER, _NUMBER, _numbers),
+        (NUMBER, rf"{_NUMBER}(?:{_AGO[:-1]})?", _numbers),
         (TIME, _TIME, _times),
         (SECONDS, _SHORT_DURATION, _seconds),
         (SECONDS, _ISO_DURATION, _iso_seconds),
@@ -313,3 +337,9 @@ _READERS: tuple[tuple[str, re.Pattern[str], Callable[[Any, Sequence[str]], Value
         (PERCENT, _PERCENT, _percentages),
     )
 )
+
+_BY_NAME: tuple[tuple[re.Pattern[str], _Reader], ...] = (
+    (re.compile(r"(?:(?<![A-Za-z])cpu|Cpu|CPU)(?![a-z])"), (NUMBER, re.compile(_CORES, re.ASCII), _cores)),
+    (re.compile(r"(?i)(?<![a-z])(?:age|last.?seen|uptime)(?![a-z])"), (SECONDS, re.compile(_SHORT_DURATION), _minutes)),
+)
+"""What a column of texts like `100m` spells, by its name."""

@@ -163,6 +163,44 @@ def test_texts_of_which_the_unit_is_not_sure_have_none(texts: list[str]) -> None
         assert types_of(store) == {}
 
 
+def named(name: str, texts: list[str]) -> list[tuple[str, list[Any]]]:
+    return [(kind, values.to_pylist()) for kind, values in spelled(pa.array(texts, pa.string()), name)]
+
+
+@pytest.mark.parametrize("rare", [1, 25])
+def test_restarts_with_the_time_of_the_last_one_are_numbers(rare: int) -> None:
+    """Most cells of `kubectl get pods` are plain numbers; those that matter have the time behind them."""
+    texts = ["0"] * rare + ["12 (2m14s ago)", "3 (5d ago)", "1 (<invalid> ago)"] + ["1"] * rare
+    assert named("RESTARTS", texts) == [("number", [0] * rare + [12, 3, 1] + [1] * rare)]
+    assert named("x", ["1 (ms)", "2 (s)", "3 (h)"]) == []
+    text = "".join(f"cart-{i}   1/1     Running   {cell:<15} 5d\n" for i, cell in enumerate(texts[rare - 1 :][:9]))
+    with hyve.Datastore.from_text("NAME     READY   STATUS    RESTARTS        AGE\n" + text) as store:
+        found = store.query("SELECT RESTARTS, RESTARTS_num FROM records WHERE RESTARTS_num > 1 ORDER BY 2").rows
+        assert found == (("3 (5d ago)", 3), ("12 (2m14s ago)", 12))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(
+            (name, [("number", [0.25, 1.0, 0.012, 2.5])])
+            for name in ("CPU(cores)", "cpu", "requests.cpu", "cpuRequest")
+        ),
+        ("cpulimits", []),
+        ("took", []),
+    ],
+)
+def test_a_cpu_is_told_by_its_name(name: str, expected: list[Any]) -> None:
+    assert named(name, ["250m", "1", "12m", "2.5"]) == expected
+
+
+def test_an_age_is_told_by_its_name() -> None:
+    for name in ("AGE", "LAST SEEN", "last_seen", "Uptime"):
+        assert named(name, ["2m", "5m", "11m"]) == [("seconds", [120.0, 300.0, 660.0])]
+    for name in ("page", "storage", "took", ""):
+        assert named(name, ["2m", "5m", "11m"]) == []
+
+
 def test_sizes_of_binary_units_stand_beside_their_text_in_bytes() -> None:
     texts = ["128Mi", "1.5Gi", "512B", "3 KiB", "2TiB"]
     with store_of(texts) as store:
