@@ -1,6 +1,7 @@
 """Bytes or text -> text: UTF-8, UTF-16 with and without a mark, and what is neither (H5).
 
-Rules: bytes that are no text are refused; single bytes that don't fit are kept as surrogates and flagged.
+Rules: bytes that are no text are refused; single bytes that don't fit are kept as surrogates and flagged. A byte order
+mark at the start of a line, too, is no text: files written one after the other have one each.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from hyve.errors import InputError
 
 
 def decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
-    """The text of `source` without its byte order mark, and flags. Raises InputError, which names the input."""
+    """The text of `source` without its byte order marks, and flags. Raises InputError, which names the input."""
     flags: list[str] = []
     if isinstance(source, bytes):
         text, flags = _decode_bytes(source, f" {name!r}" if name else "")
@@ -21,14 +22,15 @@ def decode(source: str | bytes, name: str) -> tuple[str, list[str]]:
             text.encode()
         except UnicodeEncodeError:
             flags = ["lone_surrogate"]
-    if text.startswith("\ufeff"):
-        text = text[1:]
-        flags.append("bom")
+    if "\ufeff" in text:
+        text, marks = _MARK.subn("", text)
+        flags += ["bom"] * (marks > 0)
     if "\x00" in text:
         flags.append("nul_bytes")
     return text, flags
 
 
+_MARK = re.compile(r"(?:\A|(?<=[\n\r]))\ufeff")
 _CONTROL = bytes(set(range(1, 32)) - set(b"\t\n\f\r\x1b"))
 
 

@@ -322,3 +322,19 @@ def test_a_fence_behind_a_document_is_no_line() -> None:
     document = parse('{"a": null} ```json\nnull\n```')
     assert [part.value for part in document.parts] == [{"a": None}]
     assert document.lines == ((2, "null"),)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("whole", "syntax"), [('{"a":1}', "json"), ("{'a': 1, 'b': None}", "python"), ("id,name,v\n1,a,2\n3,b,4", "csv")]
+)
+def test_byte_order_marks_of_files_written_one_after_the_other(whole: str, syntax: str, newline: str) -> None:
+    whole = whole.replace("\n", newline)
+    document = parse(newline.join(["\ufeff" + whole] * 3))
+    wanted = parse(newline.join([whole] * 3))
+    assert {part.syntax for part in document.parts} == {syntax}
+    assert [(part.value, part.span) for part in document.parts] == [(part.value, part.span) for part in wanted.parts]
+    assert (document.lines, document.text) == ((), wanted.text)
+    assert set(document.flags) == {"bom", *wanted.flags}
+    # In a string it is a character.
+    assert parse('["\ufeffa"]').parts[0].value == ["\ufeffa"]
