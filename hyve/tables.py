@@ -19,6 +19,8 @@ _SHOWN = 8
 _MOST_NAMES = 256
 _VOTERS = 1_000
 """Rows that tell where the names of a header part."""
+_MOUNTED, _COLUMNS, _WIDEST = "Mounted on", 16, 1_000
+"""The last name of a header of df, and how many names it has, and its lines characters, at most."""
 _NAMES = re.compile(r"(?=(?: {4}| ?[A-Z%#]| {1,3}[A-Z%#]))[ \t]*+(?:[A-Za-z%#][\w%()#/.:+-]*+(?:[ \t]++|\Z)){2,}+\Z")
 _TITLE = re.compile(r"[A-Z%#][\w%()#/.:+-]*+(?: [\w%()#/.:+-]++){0,2}\Z")
 _CAPITALS = re.compile(r"(?:\([a-z]++\)|[A-Z0-9_%()#/.:+ -])++\Z")
@@ -28,7 +30,7 @@ _UNDERLINE = re.compile(r"[ \t]*+[-=]{2,}+(?:[ \t]++[-=]{2,}+)++[ \t]*+\Z")
 
 def find(text: str) -> list[Table]:
     """The tables that stand in free text, in order."""
-    found = list(_laid_out(text)) if "  " in text or "|" in text else []
+    found = list(_laid_out(text)) if "  " in text or "|" in text or _MOUNTED in text else []
     taken = [table.start for table in found]
     for table in _blocks(text):
         at = bisect_left(taken, table.start)
@@ -85,6 +87,8 @@ def _laid_out(text: str) -> Iterator[Table]:
             header = i + 1 if _RULE.match(line) else i
             if "|" in lines[header] and header + 1 < len(lines) and _RULE.match(lines[header + 1]):
                 found = _ruled(lines, i, header)
+        elif line.startswith("Filesystem") and line.endswith(_MOUNTED):
+            found = _filesystems(lines, i)
         elif "  " in line and _NAMES.match(line):
             found = _aligned(lines, i)
         if found is not None:  # its span counts lines
@@ -174,6 +178,20 @@ def _aligned(lines: list[str], i: int) -> Table | None:
             names = column_names([line[start:end] for start, end in spans])
             return Table([dict(zip(names, row, strict=False)) for row in rows], i, first + len(rows), "table")
     return _columns(lines, line, first)
+
+
+def _filesystems(lines: list[str], i: int) -> Table | None:
+    """The table of df: its first and last cells may have blanks, and one blank may be all that is between two."""
+    cells = [*lines[i].removesuffix(_MOUNTED).split(), _MOUNTED]
+    if not 3 < len(cells) <= _COLUMNS:
+        return None
+    names = column_names(cells)
+    middle = r"\s++(\S++)" * (len(cells) - 2)
+    form = re.compile(rf"(\S++(?:\s++\S++)*?){middle}\s++(/.*\S|/)\s*\Z")
+    rows: list[dict[str, Any]] = []
+    while (at := i + 1 + len(rows)) < len(lines) and len(lines[at]) < _WIDEST and (match := form.match(lines[at])):
+        rows.append(dict(zip(names, match.groups(), strict=False)))
+    return Table(rows, i, at, "table") if rows else None
 
 
 def _below(lines: list[str], starts: list[int]) -> tuple[list[list[str]], bool]:

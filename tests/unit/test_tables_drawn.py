@@ -267,3 +267,43 @@ def test_two_rows_of_two_columns_below_capitals() -> None:
         {"NAME": "default", "AGE": "5d"},
         {"NAME": "prod", "AGE": "6d"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "last"),
+    [
+        (
+            "Filesystem     1K-blocks     Used Available Use% Mounted on\n"
+            "/dev/sda1       51475068 20000000  28000000  42% /\n"
+            "tmpfs            8000000        0   8000000   0% /dev/shm\n",
+            ("1K-blocks", "51475068"),
+            "/dev/shm",
+        ),
+        (
+            "Filesystem Size Used Avail Use% Mounted on\n"
+            "/dev/sda1 50G 20G 28G 42% /\n"
+            "/dev/sdb1 9G - 1G 90% /data/my dir\n",
+            ("Size", "50G"),
+            "/data/my dir",
+        ),
+        (
+            "Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda1        50G   20G   28G  42% /\n",
+            ("Size", "50G"),
+            "/",
+        ),
+        (
+            "Filesystem    512-blocks Used Available Capacity iused ifree %iused  Mounted on\n"
+            "map auto_home          0    0         0   100%       0     0  100%   /System/Volumes/Data/home\n",
+            ("512-blocks", "0"),
+            "/System/Volumes/Data/home",
+        ),
+    ],
+)
+def test_filesystems(text: str, size: tuple[str, str], last: str) -> None:
+    for before, behind in (("", ""), ("$ df\n", "$ free\n")):
+        (table,) = find(before + text + behind)
+        assert next(iter(table.rows[0])) == "Filesystem"
+        assert list(table.rows[0].items())[1] == size
+        assert table.rows[-1]["Mounted on"] == last
+        assert len(table.rows) == text.count("\n") - 1
+        assert (before + text + behind)[table.start : table.end] == text.rstrip()
