@@ -235,6 +235,10 @@ _STRICT = r"""(?P<strict>(?<=\{)\s*+(?:\}|"(?:[^"\\]|\\.)*+(?:"\s*+(?:\Z|:(?!\s*
         |-?\d[\d.eE+-]*+\s*+(?:[,\]]|\Z)|-?(?:null|true|false|NaN|Infinity)\b))"""
 _OPEN_STRICT = re.compile(rf"[{{\[]{_STRICT}", re.VERBOSE | re.DOTALL)
 _OPEN = re.compile(rf"[{{\[](?:{_STRICT}|{NEAR}|{ESCAPED})", re.VERBOSE | re.DOTALL)
+# Empty brackets and lists of scalars, one behind the other on a line: they are no data there.
+_FLAT_ITEM = r"""(?:-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+|true|false|null|"[^"\\\x00-\x1f]*+")\s*+"""
+_FLAT_ONE = rf"(?:\{{\s*+\}}|\[\s*+(?:{_FLAT_ITEM}(?:,\s*+{_FLAT_ITEM})*+)?+\])"
+_FLAT = re.compile(rf"({_FLAT_ONE})(?:[ \t]*+{_FLAT_ONE})*+", re.ASCII)
 # What may begin a document at the start of a line, besides a bracket: a tuple, a call, a string that holds one.
 _ROOT = re.compile(
     r"""[ \t]*+(?:(?P<tuple>\((?=\s*+(?:["'({\[]|-?\d|None|True|False|b["'])))
@@ -306,6 +310,10 @@ class _Scan:
                 if first and start >= self.tried and (found := self._lines(start)):
                     yield from found
                     at = found[-1].span[1]
+                    continue
+                flat = _FLAT.match(text, start)
+                if flat and not (first and REST_BLANK.match(text, flat.end(1))):
+                    at = flat.end()  # not even a list that is alone on its line
                     continue
                 part, at = self._document(start, first, match["strict"] is not None)
                 if part is not None:

@@ -28,7 +28,7 @@ from hyve.lenient import read_lenient
 from hyve.literals import read_literal
 from hyve.strictjson import MAX_DEPTH, Ahead, Pairs, too_deep
 
-_REPAIR_CHARS = 256 * 1024
+_REPAIR_CHARS, _PROSE = 256 * 1024, 64 * 1024
 
 
 class Reading(NamedTuple):
@@ -69,7 +69,8 @@ class Attempt(NamedTuple):
     """What recovery made of a bracket: a reading or None, its fruitless work, and where the scan may go on without one.
 
     Work is in units of about a character of strict JSON; that of a reading counts nothing, for the scan goes on behind
-    it. `inner` is where a list begins in it that may be read by itself, or -1.
+    it, but for what json_repair reads far behind the start of a line: no record or log line is so long. `inner` is
+    where a list begins in it that may be read by itself, or -1.
     """
 
     reading: Reading | None
@@ -119,7 +120,7 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
         reading, spent = _repaired(text, start, end)
         work += spent
         if reading is not None:
-            return Attempt(reading, 0, end)
+            return Attempt(reading, work if spent and start - line > _PROSE else 0, end)
     if flawed.elided:
         work += flawed.work
         flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)

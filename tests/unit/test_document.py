@@ -338,3 +338,29 @@ def test_byte_order_marks_of_files_written_one_after_the_other(whole: str, synta
     assert set(document.flags) == {"bom", *wanted.flags}
     # In a string it is a character.
     assert parse('["\ufeffa"]').parts[0].value == ["\ufeffa"]
+
+
+@pytest.mark.parametrize(
+    "flat", ["[]", "{}", "[ ]", "[12]", '[1, -2.5e3, true, null, "a"]', '["{x}"]', "[] {} [1]", "[][1]{}"]
+)
+def test_empty_brackets_and_lists_of_scalars_within_a_line_are_no_data(flat: str) -> None:
+    for text in (f"INFO {flat} done", f"{flat} INFO done", f"a={flat}", f"x {flat}\n{flat} y"):
+        assert values(text) == []
+        assert values(text + '\n{"a": [1]}\n') == [{"a": [1]}]
+    if " " not in flat.replace(", ", ","):
+        alone = [json.loads(flat)] if flat not in ("[][1]{}",) else []
+        assert values(f"the list:\n{flat}\nthat was it\n") == alone
+    assert values(f'{flat} {{"a": {{"b": []}}}}') == [{"a": {"b": []}}]
+
+
+def test_near_json_far_within_a_line_is_read_up_to_a_bound() -> None:
+    """Issue: near-JSON prose takes no more than a few times the time of JSON; what isn't read is told."""
+    unit = 'the {"quick": brown, fox} [jumps over "the" lazy dog,'
+    on_lines, on_one = parse(f"{unit}\n" * 500), parse(f"{unit} " * 5_000)
+    assert [part.value for part in on_lines.parts if part.syntax == "json"] == [{"quick": "brown, fox"}] * 500
+    read = [part.value for part in on_one.parts if part.syntax == "json"]
+    assert 1_000 < len(read) < 5_000
+    assert read == [{"quick": "brown, fox"}] * len(read)
+    assert "unparsed" in on_one.flags
+    (text,) = (part.value for part in on_one.parts if part.syntax == "lines")
+    assert text[0]["text"].strip() == on_one.text.strip()
