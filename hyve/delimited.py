@@ -18,7 +18,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -212,13 +212,13 @@ class _Reading:
     def table(self, stop: int | None) -> Table | None:
         """The table, of which the rows before `stop` must be one; None if there is none."""
         runs = self._started(stop)
-        good: _Counts | None = None  # at the last blank line at which the table may end
+        good: dict[str, Any] | None = None  # the counts at the last blank line at which the table may end
         title: Run | None = None  # the lines of text behind it: the table may go on with the next ones
         for run in runs:
             if run.apart and self.counts.rows:
                 if title is None:
                     if self._holds():
-                        good = replace(self.counts)
+                        good = vars(self.counts).copy()
                     elif stop is not None:
                         break
                 if not self._goes_on(run.rows):
@@ -236,8 +236,8 @@ class _Reading:
                 break
         else:
             if title is None and self._holds():
-                good = self.counts
-        return None if good is None else self._made(good)
+                good = vars(self.counts)
+        return None if good is None else self._made(_Counts(**good))
 
     def _started(self, stop: int | None) -> Iterator[Run]:
         """The runs of rows behind the header. The first ones tell whether the rows or the header end in a delimiter
