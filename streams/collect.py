@@ -34,6 +34,7 @@ from streams import metrics
 from streams.app import Poison, now_ms
 from streams.calls import CALL, key_of
 from streams.intake import SOURCE
+from streams.patience import patiently
 from workers import claims
 from workers.kafka import RangeReader, Stored, partition_of
 from workers.settings import Settings
@@ -293,7 +294,8 @@ class Collect:
         self._settings = settings
 
     async def request(self, alerts: Sequence[Alert]) -> DiagnosisRequest:
-        """The request of a group's alerts, the most severe first. `Poison` where Kafka can't be read."""
+        """The request of a group's alerts, the most severe first. `Poison` where Kafka can't be read, or the
+        store of large data not be written, for long."""
         settings = self._settings
         began = time.perf_counter()
         created = now_ms()
@@ -333,7 +335,14 @@ class Collect:
             ms={"collect": spent},
             identity=asked,  # made twice, it finds other telemetry and is the same all the same
         )
-        return await asyncio.to_thread(claims.check_in, settings.claim_url, made, settings.claim_bytes)
+        try:
+            return await patiently(
+                lambda: asyncio.to_thread(claims.check_in, settings.claim_url, made, settings.claim_bytes),
+                lambda error: isinstance(error, claims.Unreachable),
+                f"collect: {asked}",
+            )
+        except HyveError as error:
+            raise Poison(str(error)) from None
 
     async def _read(self, entities: Sequence[str], since: int, until: int) -> Collected:
         """Reads with three tries: a broker that restarts is no reason to give an alert up."""

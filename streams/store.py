@@ -8,8 +8,9 @@ Rules:
 - A template of hop 1 that can't be filled goes back to the model with its error, as hop 2. Where hop 2 gives no answer,
   the rows of hop 1's query are what there is.
 - Hop 2 is the end: whatever a model says there, a result follows and never a third prompt.
-- Every request ends in one result, or one dead letter where its record can't be decoded. Where a request
-  can't be used (no data, too large, a store that kills its process), the result is `failed` and says why.
+- Every request ends in one result, or one dead letter where its record can't be decoded, or where its data or its
+  record can't be reached for minutes (see `streams.patience`). Where a request can't be used (no data, too large, a
+  store that kills its process), the result is `failed` and says why.
 - Records may come twice: what this process has already answered or passed on, or any process has answered, is not done
   again. Another request under an id that was used is no repetition: it is a dead letter, whatever became of the first.
 """
@@ -31,16 +32,14 @@ from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetr
 from streams import metrics
 from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
-from workers import kafka
-from workers.pool import RecordUnusable, StoreFault, StoreMissing, StorePool
+from streams.patience import patiently
+from workers import claims, kafka
+from workers.pool import Prepared, RecordUnusable, StoreFault, StoreMissing, StorePool
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
 
 T = TypeVar("T")
-
-_PATIENCE: Final = 120.0
-"""Seconds in which a request's record is asked for again."""
 
 ASKED: Final = 1
 FOLLOWED: Final = 2
@@ -139,7 +138,7 @@ class StoreStage:
         position = Position(topic=record.topic, partition=record.partition, offset=record.offset)
         began = time.perf_counter()
         try:
-            prepared = await self._pool.prepare(request_id, record.value, self._settings.prepare_timeout)
+            prepared = await self._built(request_id, record.value)
         except RecordUnusable as error:
             raise Poison(str(error)) from None
         except StoreFault as error:
@@ -335,24 +334,35 @@ class StoreStage:
                 return await call()
             except StoreMissing:
                 log.info("store: %s: building the store again", command.request_id)
-                raw = await self._record(command.request)
-                await self._pool.prepare(command.request_id, raw, self._settings.prepare_timeout)
+                await self._built(command.request_id, await self._record(command))
         return await call()
 
-    async def _record(self, position: Position) -> bytes:
-        """The request's record, with patience: while Kafka is away, no result could be delivered either."""
-        end = time.monotonic() + _PATIENCE
-        pause = 0.5
-        while True:
-            try:
-                return await asyncio.to_thread(self._read, position)
-            except HyveError as error:
-                gone = isinstance(error, kafka.RecordGone) and not isinstance(error, kafka.RecordLate)
-                if gone or time.monotonic() > end:
-                    raise
-                log.warning("store: %s; trying again", error)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, 10.0)
+    async def _built(self, request_id: str, raw: bytes) -> Prepared:
+        """The request's store and prompt. `Poison` where its data can't be reached for minutes."""
+        try:
+            return await patiently(
+                lambda: self._pool.prepare(request_id, raw, self._settings.prepare_timeout),
+                lambda error: isinstance(error, claims.Unreachable),
+                f"store: {request_id}",
+            )
+        except claims.Unreachable as error:
+            raise Poison(str(error)) from None
+
+    async def _record(self, command: StoreCommand) -> bytes:
+        """The request's record. `Poison` where Kafka doesn't give it for minutes."""
+        try:
+            return await patiently(
+                lambda: asyncio.to_thread(self._read, command.request), _passing, f"store: {command.request_id}"
+            )
+        except HyveError as error:
+            if not _passing(error):
+                raise
+            raise Poison(str(error)) from None
+
+
+def _passing(error: HyveError) -> bool:
+    """Whether the request's record may be read later."""
+    return isinstance(error, kafka.RecordLate) or not isinstance(error, kafka.RecordGone)
 
 
 def _last_line(error: BaseException) -> str:

@@ -5,6 +5,7 @@ Rules:
   refused: whoever may write a request must not choose what this process reads.
 - What is read must be what was written: as long as the claim says, and of its SHA-256 digest. A symbolic link below a
   folder is followed nowhere.
+- Data that is not there, or not what was written, is lost for good. A store that doesn't answer is not: `Unreachable`.
 - Data lies gzipped under the day it was written (UTC), so that a lifecycle rule of the bucket can take it after the
   requests' retention; `sweep` does the same for any store.
 
@@ -39,6 +40,11 @@ KEPT_DAYS = 2
 
 SCHEMES = ("file", "s3", "gs", "abfs")
 """Stores that data may lie in: a folder, and buckets of objects."""
+
+
+class Unreachable(HyveError):
+    """The store of files doesn't answer, or lets nobody in: later it may."""
+
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(rf"{_DAY.pattern}/[0-9a-f]{{32}}\.gz")
@@ -96,7 +102,7 @@ def put(root: str, payload: Payload) -> Payload:
 def text(root: str, payload: Payload) -> str:
     """The text of a payload, read from where its claim says.
 
-    HyveError where it can't be had, or is not what was written.
+    HyveError where it can't be had, or is not what was written; `Unreachable` where that is the store's fault.
     """
     if not payload.url:
         return payload.text
@@ -117,12 +123,27 @@ def text(root: str, payload: Payload) -> str:
         fs, folder = fsspec.core.url_to_fs(root)
         path = f"{folder.rstrip('/')}/{name}"
         if isinstance(fs, LocalFileSystem) and os.path.realpath(path) != os.path.join(os.path.realpath(folder), name):
-            raise ValueError("a symbolic link is on the way")
-        with fs.open(path, "rb") as file:
-            data = _unpacked(file, payload.size)
+            raise HyveError(f"{where} and can't be read: a symbolic link is on the way")
+        try:
+            with fs.open(path, "rb") as file:
+                data = _unpacked(file, payload.size)
+        except FileNotFoundError as error:
+            if not _holds_anything(fs, folder):
+                raise Unreachable(
+                    f"{where}, but HYVE_CLAIM_URL ({root}) is not there or empty: is it mounted?"
+                ) from error
+            raise
     if len(data) != payload.size or hashlib.sha256(data).hexdigest() != payload.digest:
         raise HyveError(f"{where}, but what is there is not what was written (its length or digest differs)")
     return data.decode("utf-8", "replace")
+
+
+def _holds_anything(fs: Any, folder: str) -> bool:
+    """Whether anything lies in a store. Where a share was mounted, an empty folder is left."""
+    try:
+        return bool(fs.ls(folder, detail=False, refresh=True))
+    except FileNotFoundError:
+        return False
 
 
 def _unpacked(file: Any, size: int) -> bytes:
@@ -165,14 +186,22 @@ def _last(entry: dict[str, Any]) -> str:
     return str(entry["name"]).rstrip("/").rpartition("/")[2]
 
 
+_FINAL = (FileNotFoundError, IsADirectoryError, NotADirectoryError, zlib.error)
+"""What says something of the data, or of its name. All else is the store's: libraries for buckets raise
+errors of many kinds."""
+
+
 @contextmanager
 def _told(root: str, what: str) -> Iterator[None]:
-    """Turns what a store of files raises into one line. Its libraries raise errors of many kinds."""
+    """Turns what a store of files raises into one line."""
     try:
         yield
+    except HyveError:
+        raise
     except ImportError as error:
         scheme = root.partition("://")[0]
         raise HyveError(f"{what}: {scheme}:// needs a package ({error}); for S3 install hyve-diagnosis[s3]") from None
     except Exception as error:
         said = " ".join(str(error).split())[:200]
-        raise HyveError(f"{what}: {type(error).__name__}: {said}; check HYVE_CLAIM_URL") from None
+        kind = HyveError if isinstance(error, _FINAL) else Unreachable
+        raise kind(f"{what}: {type(error).__name__}: {said}; check HYVE_CLAIM_URL") from None

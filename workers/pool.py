@@ -37,7 +37,7 @@ from typing import Any, cast
 from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
 from schemas import StoreCommand
-from workers import stores
+from workers import claims, stores
 from workers.stores import HEAD, FollowedUp, Prepared, RecordUnusable, Redaction, StoreMissing, Verdict, packed
 
 
@@ -212,7 +212,8 @@ class StorePool:
         await asyncio.gather(*(start(slot) for slot in self._slots))
 
     async def prepare(self, request_id: str, raw: bytes, limit: float) -> Prepared:
-        """Builds the store of the request record `raw` and its first prompt, or raises `HyveError`."""
+        """Builds the store of the request record `raw` and its first prompt, or raises `HyveError`:
+        `claims.Unreachable` where its data can't be had now."""
         slot = self._slot(request_id)
         prepared: Prepared = await self._call(slot, stores.prepare, (raw,), limit, slot.door)
         return prepared
@@ -268,6 +269,8 @@ class StorePool:
             raise StoreMissing(value)
         if verdict == "unusable":
             raise RecordUnusable(value)
+        if verdict == "away":
+            raise claims.Unreachable(value)
         if verdict == "refused":
             raise HyveError(value)
         raise StoreFault(value)

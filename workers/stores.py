@@ -29,11 +29,12 @@ from typing import Any, Literal
 from hyve.diagnosis import CUT, Diagnosis, with_rows
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest, StoreCommand
+from workers import claims
 
 Redaction = tuple[tuple[str, ...], tuple[str, ...]]
 """`redact` and `keep_masked` of `hyve.Request`."""
 
-Verdict = Literal["ok", "missing", "unusable", "refused", "memory", "fault"]
+Verdict = Literal["ok", "missing", "unusable", "refused", "away", "memory", "fault"]
 
 HEAD = 8
 """Bytes before each message that say how long it is."""
@@ -206,7 +207,6 @@ _WARM = '[{"time":"2026-01-01T00:00:00Z","level":"info","service":"a","msg":"tok
 
 def prepare(raw: bytes) -> Prepared:
     from hyve import stages
-    from workers import claims
 
     began = time.perf_counter()
     request = _request(raw)
@@ -334,6 +334,8 @@ def _tried(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Ve
         return "missing", str(error)
     except RecordUnusable as error:
         return "unusable", str(error)
+    except claims.Unreachable as error:
+        return "away", str(error)
     except HyveError as error:
         return "refused", str(error)
     except MemoryError:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from hyve.errors import HyveError
 from schemas import Alert, TelemetryRecord
-from streams import collect
+from streams import collect, patience
 from streams.app import Poison
 from streams.calls import key_of
 from streams.collect import Collect, Collected, Graph, Window, request_id
+from workers.claims import Unreachable
 from workers.kafka import Stored, partition_of
 from workers.settings import load
 
@@ -304,3 +305,25 @@ async def test_kafka_that_fails_is_asked_three_times(monkeypatch: pytest.MonkeyP
     with pytest.raises(Poison, match="cannot reach a Kafka broker") as caught:
         await Collect(load()).request([ALERT])
     assert (len(tries), pauses, caught.value.attempts) == (3, [1.0, 5.0], 3)
+
+
+async def test_a_store_of_large_data_that_is_away_for_a_while_costs_no_alert_its_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = 2
+
+    def check_in(root: str, request: Any, limit: int) -> Any:
+        nonlocal left
+        if left:
+            left -= 1
+            raise Unreachable("5 bytes of p can't be written: OSError: gone")
+        return request
+
+    monkeypatch.setattr(collect, "read_around", Reads())
+    monkeypatch.setattr(collect.claims, "check_in", check_in)
+    monkeypatch.setattr(patience, "_FIRST_PAUSE", 0.01)
+    assert (await Collect(load()).request([ALERT])).payloads
+    left = 10**9
+    monkeypatch.setattr(patience, "SECONDS", 0.05)
+    with pytest.raises(Poison, match="can't be written: OSError: gone"):
+        await Collect(load()).request([ALERT])

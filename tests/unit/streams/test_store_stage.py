@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
@@ -12,9 +13,11 @@ import pytest
 from hyve.diagnosis import Diagnosis, Mode
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
+from streams import patience
 from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
 from streams.store import StoreStage
+from workers.claims import Unreachable
 from workers.kafka import RecordGone, RecordLate
 from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing, StorePool
 from workers.settings import load
@@ -238,6 +241,68 @@ async def test_a_kafka_that_is_away_for_a_while_costs_no_request_its_answer(erro
 
     assert result(await stage(pool, read).command(command())).status == "inconclusive"
     assert (errors, pool.prepared) == ([], [b"r"])
+
+
+class Away(Pool):
+    """A pool whose store of large data is away for the first `times` tries."""
+
+    def __init__(self, times: float) -> None:
+        super().__init__()
+        self.left = times
+
+    async def prepare(self, request_id: str, raw: bytes, limit: float) -> Prepared:
+        if self.left > 0:
+            self.left -= 1
+            raise Unreachable("logs: its data lies at file:///claims/x and can't be read: OSError: gone")
+        return await super().prepare(request_id, raw, limit)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("SECONDS", 0.2), ("_FIRST_PAUSE", 0.01), ("_LONGEST_PAUSE", 0.05)):
+        monkeypatch.setattr(patience, name, seconds)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_large_data_that_is_away_for_a_while_costs_no_request_its_answer() -> None:
+    """Invariant 5, for the request and for a decision whose store has to be built again."""
+    assert prompt(await stage(Away(3)).request(request())).hop == 1
+    assert result(await stage(Away(3)).command(command())).status == "inconclusive"
+    assert prompt(await stage(Away(3)).command(command("query", sql="SELECT 1"))).hop == 2
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("sent", [request(), command(), command("query", sql="SELECT 1"), command("template")])
+async def test_large_data_that_stays_away_is_a_dead_letter_and_its_replay_is_answered_once(sent: Incoming) -> None:
+    pool = Away(math.inf)
+    store = stage(pool)
+    process = store.request if sent.topic == HERE.topic else store.command
+    with pytest.raises(Poison, match="can't be read: OSError: gone"):
+        await process(sent)
+    pool.left = 0
+    replayed = replace(sent, offset=99)
+    out = await process(replayed)
+    assert out[0].topic in ("prompts", "results")
+    assert await process(replayed) == []
+    if out[0].topic == "results":
+        assert result(out).status == "inconclusive"
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("error", [HyveError("cannot reach a Kafka broker"), RecordLate("it did not come within 15 s")])
+async def test_a_kafka_that_stays_away_is_a_dead_letter_that_can_be_replayed(error: HyveError) -> None:
+    there = False
+
+    def read(position: Position) -> bytes:
+        if there:
+            return b"r"
+        raise error
+
+    store = stage(Pool(), read)
+    with pytest.raises(Poison, match=str(error)):
+        await store.command(command())
+    there = True
+    assert result(await store.command(command())).status == "inconclusive"
 
 
 async def test_an_answer_that_cannot_be_used_falls_back_to_the_rules() -> None:

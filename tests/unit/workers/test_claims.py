@@ -105,7 +105,7 @@ def test_a_symbolic_link_is_not_followed(root: str, tmp_path: Path, what: str) -
     link = path if what == "file" else path.parent
     link.rename(moved)
     link.symlink_to(moved)
-    with pytest.raises(HyveError, match="can't be read: ValueError: a symbolic link is on the way"):
+    with pytest.raises(HyveError, match="can't be read: a symbolic link is on the way"):
         claims.text(root, claimed)
 
 
@@ -174,6 +174,45 @@ def test_what_is_not_what_was_written_is_refused(root: str) -> None:
     path_of(claimed).unlink()
     with pytest.raises(HyveError, match="can't be read: FileNotFoundError"):
         claims.text(root, claimed)
+
+
+def away(root: str, claimed: Payload) -> bool:
+    """Whether reading the claim fails in a way that may pass."""
+    with pytest.raises(HyveError) as met:
+        claims.text(root, claimed)
+    assert "p: its data lies at" in str(met.value)
+    return isinstance(met.value, claims.Unreachable)
+
+
+def test_a_store_that_is_away_is_told_from_data_that_is_lost(root: str, tmp_path: Path) -> None:
+    """Invariant 5: a share that isn't mounted for a minute is no reason to give a request up for good."""
+    claimed = claims.put(root, Payload(name="p", text=TEXT))
+    folder = tmp_path / "claims"
+    folder.rename(tmp_path / "gone")
+    assert away(root, claimed)
+    folder.mkdir()  # what a share is mounted on
+    assert away(root, claimed)
+    (folder / "x").touch()
+    assert not away(root, claimed), "there is a store, without the data"
+    (folder / "x").unlink()
+    folder.rmdir()
+    (tmp_path / "gone").rename(folder)
+    assert claims.text(root, claimed) == TEXT
+    path_of(claimed).unlink()
+    assert not away(root, claimed)
+    path_of(claimed).mkdir()
+    assert not away(root, claimed)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(5, "I/O error"), TimeoutError("slow")])
+def test_a_store_that_fails_may_do_better_later(root: str, error: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed = claims.put(root, Payload(name="p", text=TEXT))
+
+    def fails(*_: Any) -> bytes:
+        raise error
+
+    monkeypatch.setattr(claims, "_unpacked", fails)
+    assert away(root, claimed)
 
 
 def test_a_bomb_is_read_no_further_than_its_claim(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,3 +299,17 @@ def test_s3_holds_claims_like_a_folder(bucket: str) -> None:
     with pytest.raises(HyveError, match="can't be read"):
         claims.text(bucket, made.payloads[1])
     assert fs.cat(f"{folder}/2020-01-01/backup.sql") == b"x"
+
+
+def test_a_bucket_that_is_away_is_told_from_data_that_is_lost(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed = claims.put(bucket, Payload(name="p", text=TEXT))
+    gone = claimed.model_copy(update={"url": f"{bucket}/2026-01-02/{'0' * 32}.gz"})
+    assert not away(bucket, gone)
+    none = "s3://no-such-bucket/x"
+    assert away(none, claimed.model_copy(update={"url": claimed.url.replace(bucket, none)}))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    assert away(bucket, claimed)
+    monkeypatch.undo()
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    assert claims.text(bucket, claimed) == TEXT

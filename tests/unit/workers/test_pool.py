@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -20,6 +21,7 @@ import pytest_asyncio
 from hyve.diagnosis import CUT, Diagnosis
 from hyve.errors import HyveError
 from schemas import Account, DiagnosisRequest, Payload, Position, StoreCommand
+from workers import claims
 from workers.pool import RecordUnusable, StoreDied, StoreMissing, StoreOverran, StorePool
 
 POSITION = Position(topic="hyve.requests", partition=0, offset=0)
@@ -56,6 +58,21 @@ async def pool() -> AsyncIterator[StorePool]:
     pool = StorePool(size=1, stores=2)
     yield pool
     pool.close()
+
+
+async def test_data_whose_store_of_files_is_away_is_told_from_data_that_can_not_be_used(tmp_path: Path) -> None:
+    root = f"file://{tmp_path}/claims"
+    asked = DiagnosisRequest.from_bytes(raw("r1"))
+    claimed = asked.model_copy(update={"payloads": (claims.put(root, asked.payloads[0]),)}).to_bytes()
+    pool = StorePool(size=1, stores=2, claims=root)
+    try:
+        (tmp_path / "claims").rename(tmp_path / "gone")
+        with pytest.raises(claims.Unreachable, match="is it mounted"):
+            await pool.prepare("r1", claimed, 60)
+        (tmp_path / "gone").rename(tmp_path / "claims")
+        assert (await pool.prepare("r1", claimed, 60)).request_id == "r1"
+    finally:
+        pool.close()
 
 
 async def test_a_store_is_built_queried_and_answers(pool: StorePool) -> None:
