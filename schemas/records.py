@@ -364,7 +364,10 @@ class RequestMetrics(Record):
 
 
 class DeadLetter(Record):
-    """A record that could not be used, its bytes as they came, on `hyve.deadletters` under its own key."""
+    """A record that could not be used, its bytes as they came, on `hyve.deadletters` under its own key.
+
+    Behind it may stand a note that it was replayed: the same fields, `replayed` set, `topic` and `value` empty.
+    """
 
     value: str = Field(description="The record's value, base64; what replaying sends again.")
     key: str | None = Field(default=None, description="The record's key, base64.")
@@ -377,3 +380,6 @@ class DeadLetter(Record):
     error: str
     attempts: int = 1
     failed: int = Field(default=0, description="Epoch ms.")
+    replayed: str = Field(
+        default="", description="PARTITION:OFFSET of the letter that this note says was replayed; empty: no note."
+    )

@@ -145,8 +145,10 @@ def deadletters_list(hours: Hours = 24.0, stage: Stage = "", topic: Of = "", jso
     found = sorted(deadletters.find(settings.load(), hours, stage=stage, topic=topic), key=lambda it: it.record.failed)
     if json_:
         typer.echo(json.dumps([deadletters.described(letter) for letter in found], ensure_ascii=False))
+    elif found and (console := Console()).is_terminal:
+        console.print(deadletters.table(found))
     elif found:
-        Console().print(deadletters.table(found))
+        typer.echo(deadletters.listed(found))
     else:
         of = "".join(f" of {what} {name}" for what, name in (("stage", stage), ("topic", topic)) if name)
         typer.echo(f"no dead letters{of} in the last {hours:g} hours")

@@ -6,8 +6,11 @@ Rules:
   (`hyve-replayed`), the place where the record first stood, and how often it has failed. Only a deadline that has
   passed is set anew, or the record would fail again at once. A record of a request goes to its old partition, where
   the stage looks for it; all others go where their key leads.
-- The letter stays until its topic's retention takes it. That it was replayed is a note behind it on the same topic, a
-  record that is no letter: `{"replayed": PARTITION:OFFSET}`. Such letters are left out where all are replayed.
+- A raw record keeps its Kafka timestamp: it is the time of events that have none of their own. Other topics' records
+  get a new one, as retention counts from it.
+- The letter stays until its topic's retention takes it. That it was replayed is a note behind it on the same topic: a
+  `DeadLetter` without a record, whose `replayed` is PARTITION:OFFSET (once `{"replayed": PARTITION:OFFSET}` and nothing
+  else). Such letters are left out where all are replayed.
 - Sending one twice does no harm: results have deterministic ids, and telemetry is told by where its record first stood.
 - What was posted to the webhook has no topic: it can't be replayed, only posted again.
 - A record that was replayed and failed again has several letters: of them all, replaying sends the newest.
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -159,6 +163,9 @@ def _scan(
                 record = DeadLetter.from_bytes(stored.value)
             except ValueError:
                 continue
+            if record.replayed:
+                sent.add(record.replayed)
+                continue
             if (not stage or record.stage == stage) and (not names or record.topic in names):
                 yield Letter(stored.partition, stored.offset, record)
         if reader.timed_out:
@@ -166,10 +173,11 @@ def _scan(
 
 
 _NOTE = b'{"replayed":"'
+"""How notes began before they were dead letters by their fields."""
 
 
 def _noted(value: bytes) -> str:
-    """The name of the letter that a note says was replayed, "" where the record is no note."""
+    """The name of the letter that a note of that kind says was replayed, "" where the record is none."""
     return value[len(_NOTE) : -2].decode("utf-8", "replace") if value.startswith(_NOTE) and len(value) < 100 else ""
 
 
@@ -183,9 +191,7 @@ def get(settings: Settings, name: str) -> Letter:
     if position.partition >= kafka.partitions(settings, position.topic):
         raise InputError(f"{position.topic} has no partition {position.partition}")
     try:
-        return Letter(
-            position.partition, position.offset, DeadLetter.from_bytes(kafka.read_one(settings, position, timeout=10.0))
-        )
+        record = DeadLetter.from_bytes(kafka.read_one(settings, position, timeout=10.0))
     except kafka.RecordEmpty:
         raise HyveError(f"there is no dead letter {name}: its record is empty") from None
     except kafka.RecordGone:
@@ -194,6 +200,9 @@ def get(settings: Settings, name: str) -> Letter:
         ) from None
     except ValueError as error:
         raise HyveError(f"the record at {name} is no dead letter: {error}") from None
+    if record.replayed:
+        raise HyveError(f"the record at {name} is no dead letter: it notes that {clean(record.replayed)} was replayed")
+    return Letter(position.partition, position.offset, record)
 
 
 def replay(settings: Settings, letters: Iterable[Letter]) -> int:
@@ -229,6 +238,7 @@ class _Sender:
     def send(self, producer: Any, letter: Letter) -> None:
         record = letter.record
         with_partition = {self.settings.topic(name) for name in _WITH_PARTITION}
+        ours = {self.settings.topic(name) for name in self.settings.topics() if name != "raw"}
         if not record.topic:
             self._refuse(
                 letter,
@@ -246,6 +256,7 @@ class _Sender:
                 value=renewed(letter.value, int((time.time() + self.settings.deadline) * 1000)),
                 partition=record.partition if record.topic in with_partition else None,
                 headers=_headers(letter),
+                timestamp_ms=record.timestamp if record.topic not in ours and record.timestamp > 0 else None,
             )
         except KafkaTimeoutError as error:
             raise HyveError(f"{self.sent} sent; letter {letter.id} was not: {kafka.said(error)}") from None
@@ -271,7 +282,7 @@ class _Sender:
                     self._refuse(letter, kafka.said(error))
                     continue
                 self.sent += 1
-                note = _NOTE + letter.id.encode() + b'"}'
+                note = _note(letter).to_bytes()
                 topic = self.settings.topic("deadletters")
                 notes.append(producer.send(topic, note, key=letter.key, partition=letter.partition))
         finally:
@@ -280,6 +291,22 @@ class _Sender:
 
     def _refuse(self, letter: Letter, why: str) -> None:
         self.refused.append(f"letter {letter.id}: {why}")
+
+
+def _note(letter: Letter) -> DeadLetter:
+    """Without a topic, so that one that doesn't know notes replays it no more than what was posted to the webhook."""
+    return DeadLetter(
+        value="",
+        key=letter.record.key,
+        topic="",
+        partition=-1,
+        offset=-1,
+        stage="replay",
+        error=f"no dead letter: a note that {letter.id} was replayed",
+        attempts=0,
+        failed=int(time.time() * 1000),
+        replayed=letter.id,
+    )
 
 
 def _headers(letter: Letter) -> list[tuple[str, bytes]]:
@@ -329,6 +356,14 @@ def table(letters: Sequence[Letter]) -> Table:
         cells = (letter.id, _when(record.failed), record.stage, _place(record), size, error)
         made.add_row(*(Text(clean(cell)) for cell in cells))
     return made
+
+
+def listed(letters: Sequence[Letter]) -> str:
+    """The table as lines of text, for what is no terminal: as wide as it needs to be, nothing cut or wrapped."""
+    console = Console(file=io.StringIO(), width=1 << 16, color_system=None)
+    with console.capture() as printed:
+        console.print(table(letters))
+    return "\n".join(line.rstrip() for line in printed.get().splitlines())
 
 
 def show(letter: Letter, console: Console) -> None:

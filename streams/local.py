@@ -210,7 +210,10 @@ def request(
     ] = "",
     json_: Json = False,
 ) -> None:
-    """Put a question about files to the running pipeline (HYVE_BOOTSTRAP_SERVERS), and wait for its result."""
+    """Put a question about files to the running pipeline (HYVE_BOOTSTRAP_SERVERS), and wait for its result.
+
+    Ends with status 2 where the result is that it failed.
+    """
     from streams import submit
     from workers import settings
 
@@ -232,12 +235,14 @@ def request(
     found = submit.result(loaded, made, seconds)
     if json_:
         typer.echo(found.model_dump_json())
-        return
-    from rich.console import Console
+    else:
+        from rich.console import Console
 
-    from streams import report
+        from streams import report
 
-    report.show(found, Console(highlight=False))
+        report.show(found, Console(highlight=False))
+    if found.status == "failed":
+        raise typer.Exit(2)
 
 
 def _payloads(files: list[str]) -> tuple[Any, ...]:

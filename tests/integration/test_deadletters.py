@@ -22,6 +22,7 @@ from workers import kafka
 from workers.settings import Settings, load
 
 REQUEST = b'{"deadline": 5, "question": "caf\xc3\xa9"}'
+WRITTEN = int(time.time() * 1000) - 3_600_000
 EVIL = b"\xff\x00 no text \x1b[31mred"
 
 
@@ -46,7 +47,7 @@ def settings(broker: str, run_id: str) -> Settings:
         topic = made.topic("deadletters")
         for record in (
             letter(REQUEST, made.topic("requests"), key=key),
-            letter(EVIL, made.topic("raw"), stage="intake", error="not UTF-8 text: \x1b[2J"),
+            letter(EVIL, made.topic("raw"), stage="intake", error="not UTF-8 text: \x1b[2J", timestamp=WRITTEN),
             letter(b"late", made.topic("raw"), stage="intake", offset=8, failed=1_760_000_001_000),
         ):
             producer.send(topic, value=record.to_bytes(), partition=0)
@@ -131,19 +132,29 @@ def test_a_letter_that_is_not_there_is_one_line(settings: Settings, name: str, s
 
 
 def test_records_go_back_where_they_came_from(settings: Settings) -> None:
-    """The request to its partition and with a new deadline, the raw record as it was."""
+    """The request to its partition and with a new deadline, the raw record as it was, at the time that it had."""
     began = time.time() * 1000
     assert hyve(settings, "replay", "0:0", "0:1").stdout == b"2 records sent again\n"
     request = json.loads(kafka.read_one(settings, Position(topic=settings.topic("requests"), partition=2, offset=0)))
     assert request["question"] == "café"
     assert request["deadline"] >= began
     (raw,) = raw_records(settings)
-    assert raw.value == EVIL
+    assert (raw.value, raw.timestamp) == (EVIL, WRITTEN)
     assert dict(raw.headers) == {
         "hyve-replayed": b"0:1",
         "hyve-attempts": b"1",
         "hyve-origin": settings.topic("raw").encode() + b"/2/7",
     }
+
+
+def test_all_that_stands_on_the_topic_is_of_its_contract(settings: Settings) -> None:
+    """Whoever reads it by the published schema meets notes of what was replayed, too, and can tell them."""
+    until_ms = int(time.time() * 1000) + 600_000
+    with kafka.RangeReader(settings, settings.topic("deadletters"), 0, until_ms, time.monotonic() + 30) as reader:
+        found = [DeadLetter.from_bytes(it.value) for it in reader.read([0])]
+    assert sorted((it.replayed, it.topic) for it in found[3:]) == [("0:0", ""), ("0:1", "")]
+    with pytest.raises(HyveError, match="it notes that 0:[01] was replayed"):
+        deadletters.get(settings, "0:3")
 
 
 def test_all_means_those_that_were_not_sent_before(settings: Settings) -> None:
@@ -249,6 +260,22 @@ def test_what_was_posted_to_the_webhook_is_shown_and_not_replayed(settings: Sett
     assert done.returncode == 2
     assert b"`hyve deadletters show 3:0 --raw` prints it" in done.stderr
     assert hyve(settings, "replay", "--all", "--stage", "webhook").stdout.startswith(b"0 records sent again\n1 left")
+
+
+def test_notes_of_the_release_before_are_known(settings: Settings) -> None:
+    with kafka.producing(settings) as producer:
+        producer.send(settings.topic("deadletters"), letter(b"old", settings.topic("raw")).to_bytes(), partition=4)
+        producer.send(settings.topic("deadletters"), b'{"replayed":"4:0"}', partition=4)
+    assert [(it.id, it.replayed) for it in deadletters.find(settings, 1.0) if it.partition == 4] == [("4:0", True)]
+
+
+def test_a_list_that_goes_into_a_file_has_a_line_for_each_letter(settings: Settings) -> None:
+    long = letter(b"x", settings.topic("raw"), stage="long", error="word " * 300 + "end")
+    with kafka.producing(settings) as producer:
+        producer.send(settings.topic("deadletters"), long.to_bytes(), partition=5)
+    head, line = hyve(settings, "list", "--stage", "long").stdout.decode().splitlines()
+    assert line.endswith(long.error)
+    assert head == head.rstrip()
 
 
 def test_an_empty_list_names_its_filter(settings: Settings) -> None:

@@ -59,6 +59,18 @@ def test_an_id_names_one_request(make_pipeline: Callable[..., Pipeline], tmp_pat
     assert [record.key for record in pipeline.records("results")] == [b"same"]
 
 
+def test_a_request_that_failed_ends_with_status_2(make_pipeline: Callable[..., Pipeline], tmp_path: Path) -> None:
+    """As `hyve ask` does, and with the result all the same: a script has to tell it."""
+    pipeline = make_pipeline("failing").start("store")
+    file = tmp_path / "a.json"
+    file.write_text('[{"a": 1}, {"a": 2}]')
+    asked = ("why?", "--file", str(file), "--budget", "100")
+    done = hyve(pipeline, *asked)
+    assert (done.returncode, "failed" in done.stdout) == (2, True), done.stdout + done.stderr
+    done = hyve(pipeline, *asked, "--json")
+    assert (done.returncode, DiagnosisResult.model_validate_json(done.stdout).status) == (2, "failed")
+
+
 def test_topics_that_do_not_exist_are_told_at_once(make_pipeline: Callable[..., Pipeline], tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text('{"a": 1}')
