@@ -271,7 +271,9 @@ def main() -> None:
             said = error.strerror or str(error)
         else:
             raise
-        sys.stderr.write(f"hyve: {' '.join(said.split())}\n")
+        from streams.logs import printable
+
+        sys.stderr.write(f"hyve: {printable(' '.join(said.split()))}\n")
         sys.exit(2)
 
 

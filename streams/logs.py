@@ -1,4 +1,11 @@
-"""What Faust and the Kafka clients may say in a worker's log."""
+"""A worker's log: one line for each thing that is said, whoever wrote what is quoted in it.
+
+Rules:
+- Labels, names and ids are anybody's. Control characters are written as escapes, so that nobody else writes a line of
+  the log or speaks to the terminal that shows it; what is longer than LONGEST characters is cut, and says so.
+- Only a traceback has more lines. They are indented: none of them begins as a line of the log does.
+- What libraries say again and again is said seldom.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +41,46 @@ class Seldom(logging.Filter):
         return True
 
 
-_SELDOM = Seldom(10.0)
+_SELDOM = Seldom(60.0)
+
+LONGEST: Final = 2_000
+"""Characters of the longest line's text."""
+
+_TRACED: Final = 100
+"""Lines of the longest traceback."""
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with its control characters visible."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def _bounded(text: str) -> str:
+    text, left = text[:LONGEST], len(text) - LONGEST
+    text = printable(text)
+    return f"{text} ... ({left:,} more characters)" if left > 0 else text
+
+
+class Lines(logging.Formatter):
+    """Keeps to the rules of lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's
+        record.message = _bounded(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's
+        return _indented(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's
+        return _indented(super().formatStack(stack_info))
+
+
+def _indented(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(f"    {_bounded(line)}" for line in lines[-_TRACED:])
+
 
 FORMAT: Final = "[%(asctime)s] [%(process)d] [%(levelname)s] %(message)s"
 
@@ -45,16 +91,16 @@ def config(level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"plain": {"format": FORMAT}},
+        "formatters": {"plain": {"()": Lines, "fmt": FORMAT}},
         "handlers": {"default": {"class": "logging.StreamHandler", "formatter": "plain"}},
         "root": {"level": level, "handlers": ["default"]},
     }
 
 
 def quiet() -> None:
-    """Keeps what Faust and the Kafka clients say at warnings and above, and of that no line again and again; our own
-    lines stay."""
-    noisy = ("faust", "mode", "aiokafka", "kafka", "aiohttp")
+    """Keeps what Faust, our classes of its (`streams.commits`) and the Kafka clients say at warnings and above, and of
+    that no line again and again; our own lines stay."""
+    noisy = ("faust", "mode", "aiokafka", "kafka", "aiohttp", "streams")
     for name in noisy:
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in tuple(logging.root.manager.loggerDict):

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from schemas import DiagnosisResult
+from streams.logs import printable
 from schemas.records import Evidence
 from workers.settings import Settings
 
@@ -57,7 +58,7 @@ def clean(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    return printable(text)
 
 
 def show(result: DiagnosisResult, console: Console) -> None:

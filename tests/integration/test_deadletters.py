@@ -153,7 +153,7 @@ def test_all_that_stands_on_the_topic_is_of_its_contract(settings: Settings) -> 
     with kafka.RangeReader(settings, settings.topic("deadletters"), 0, until_ms, time.monotonic() + 30) as reader:
         found = [DeadLetter.from_bytes(it.value) for it in reader.read([0])]
     assert sorted((it.replayed, it.topic) for it in found[3:]) == [("0:0", ""), ("0:1", "")]
-    with pytest.raises(HyveError, match="it notes that 0:[01] was replayed"):
+    with pytest.raises(HyveError, match=r"it notes that 0:[01] was replayed"):
         deadletters.get(settings, "0:3")
 
 

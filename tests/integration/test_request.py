@@ -66,7 +66,7 @@ def test_a_request_that_failed_ends_with_status_2(make_pipeline: Callable[..., P
     file.write_text('[{"a": 1}, {"a": 2}]')
     asked = ("why?", "--file", str(file), "--budget", "100")
     done = hyve(pipeline, *asked)
-    assert (done.returncode, "failed" in done.stdout) == (2, True), done.stdout + done.stderr
+    assert (done.returncode, "FAILED" in done.stdout) == (2, True), done.stdout + done.stderr
     done = hyve(pipeline, *asked, "--json")
     assert (done.returncode, DiagnosisResult.model_validate_json(done.stdout).status) == (2, "failed")
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import logging.config
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from streams import logs
 from streams.logs import Seldom
@@ -45,3 +50,57 @@ def test_a_line_says_when_who_how_grave_and_what(capsys: pytest.CaptureFixture[s
         root.handlers[:] = before
         root.setLevel(level)
     assert re.fullmatch(r"\[2\d{3}-\d\d-\d\d [\d:,]{12}\] \[\d+\] \[INFO\] store: r1: done\n", capsys.readouterr().err)
+
+
+@pytest.fixture
+def log() -> Iterator[Callable[[], list[str]]]:
+    """What a worker's log was written since it was last asked: its lines."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    logging.config.dictConfig(logs.config("INFO"))
+    handler = root.handlers[0]
+    assert isinstance(handler, logging.StreamHandler)
+    handler.setStream(written := io.StringIO())
+
+    def lines() -> list[str]:
+        text = written.getvalue()
+        written.seek(0)
+        written.truncate()
+        return text.split("\n")[:-1]
+
+    yield lines
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text())
+@example("evil\n[2026-11-30 17:00:00,000] [1] [ERROR] forged\x1b[31m")
+@example("a\u2028b\x85c\u202ed\r\x00\x7f")
+def test_what_is_quoted_writes_no_line_of_its_own(log: Callable[[], list[str]], text: str) -> None:
+    """Invariant 8: labels, ids and names come from outside."""
+    logging.getLogger("hyve").warning("store: %s: failed", text)
+    (line,) = log()
+    assert line.isprintable()
+    assert "store: " in line
+    if text.isprintable():
+        assert line.endswith(f"store: {text}: failed")
+
+
+def test_a_long_line_is_cut_and_says_so(log: Callable[[], list[str]]) -> None:
+    logging.getLogger("hyve").warning("collect: %s", "x" * 100_000)
+    logging.getLogger("hyve").warning("%s", "\x1b" * 100_000)
+    first, second = log()
+    assert first.endswith("xxx ... (98,009 more characters)")
+    assert len(second) < 4 * logs.LONGEST + 100
+
+
+def test_a_traceback_holds_no_line_that_looks_like_one_of_the_log(log: Callable[[], list[str]]) -> None:
+    try:
+        raise ValueError("bad\n[2026-11-30 17:00:00,000] [1] [ERROR] forged\x1b" + "y" * 9_999)
+    except ValueError:
+        logging.getLogger("hyve").exception("store: it failed", stack_info=True)
+    head, *rest = log()
+    assert head.endswith("[ERROR] store: it failed")
+    assert any("[ERROR] forged\\x1b" in line for line in rest)
+    assert all(line.startswith("    ") and line.isprintable() and len(line) < 2_100 for line in rest)
