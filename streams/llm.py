@@ -44,7 +44,8 @@ class LlmStage:
         except ValueError as error:
             raise Poison(str(error)) from None
         command = await self._command(prompt)
-        level = logging.INFO if command.reason else logging.DEBUG
+        quiet = logging.INFO if self._model is None else logging.WARNING  # without a model it is as it was set up
+        level = quiet if command.reason else logging.DEBUG
         log.log(level, "llm: %s: hop %d: %s", prompt.request_id, prompt.hop, command.reason or command.kind)
         return [Outgoing.of("queries", prompt.request_id, command, prompt.request.partition)]
 

@@ -66,14 +66,14 @@ def _bounded(text: str) -> str:
 class Lines(logging.Formatter):
     """Keeps to the rules of lines."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's
+    def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = _bounded(record.message)
         return super().formatMessage(record)
 
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's
+    def formatException(self, ei: Any) -> str:
         return _indented(super().formatException(ei))
 
-    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's
+    def formatStack(self, stack_info: str) -> str:
         return _indented(super().formatStack(stack_info))
 
 

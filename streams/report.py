@@ -19,8 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from schemas import DiagnosisResult
-from streams.logs import printable
 from schemas.records import Evidence
+from streams.logs import printable
 from workers.settings import Settings
 
 ROWS: Final = 18

@@ -2,9 +2,9 @@
 
 Rules:
 - It talks to the configured host and to no other: no redirects, no proxy or netrc of the environment.
-- `timeout` bounds one `complete` with all of its attempts. 408, 409, 429, 5xx, timeouts and broken
-  connections are tried again with growing, jittered pauses; a Retry-After is kept to, or the call fails at
-  once if it lies beyond the time that is left.
+- `timeout` bounds one `complete` with all of its attempts. 408, 409, 429, 5xx, timeouts, broken connections, replies
+  that end in the middle and a 200 that holds such an error are tried again with growing, jittered pauses; a Retry-After
+  is kept to, or the call fails at once if it lies beyond the time that is left.
 - Every failure is a ModelError whose `kind` says what to do. The key stands in no message, repr or log.
 - A server that rejects `tools` is asked without them from then on; their description goes into the system
   message, and `hyve.reply.decide` reads the JSON call that the model writes into its text.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import re
 import ssl
@@ -35,6 +36,8 @@ from hyve.reply import ModelReply
 from hyve.secretforms import PLACEHOLDER
 from workers.dialects import Anthropic, Dialect, OpenAI, error_text, with_tools_in_text
 
+log = logging.getLogger("hyve")
+
 MAX_BODY = 8 << 20
 """Bytes of the largest reply."""
 
@@ -50,6 +53,16 @@ _LONGEST_PAUSE = 8.0
 OnCall = Callable[[str, str], None]
 """Told the model's name and what came of a call: "ok", the kind of its ModelError, "retry" for one that is made once
 more, "resting" where none was made, as the breaker is open."""
+
+
+Again = Callable[[ModelError | None], bool]
+"""Whether a call that failed may be made once more: asked with the failure before the pause, with None after it."""
+
+_PASSING = re.compile(
+    r"over.?load|rate.?limit|too many|capacity|unavailable|time[d ]*.?out|try again|busy|loading|internal|server.?error",
+    re.I,
+)
+"""Words of an error without a status that may pass."""
 
 
 class ChatModel:
@@ -75,8 +88,10 @@ class ChatModel:
         max_tokens: int = 0,
         settings: str = "HYVE_LLM",
         on_call: OnCall = lambda _model, _outcome: None,
+        again: Again = lambda _failure: True,
     ) -> None:
         self.name = model
+        self._again = again
         self._settings = settings
         self._on_call = on_call
         self._dialect = DIALECTS[api or _spoken(base_url)]
@@ -152,11 +167,14 @@ class ChatModel:
             pause = random.uniform(0.5, 1.0) * min(self._pause * 2**attempt, _LONGEST_PAUSE)
             if failure.retry_after is not None:  # a date that has passed asks for no call at once
                 pause = max(failure.retry_after, min(pause, self._pause))
-            if attempt >= self._retries or time.monotonic() + pause >= deadline:
+            if attempt >= self._retries or time.monotonic() + pause >= deadline or not self._again(failure):
                 raise failure
             attempt += 1
-            self._on_call(self.name, "retry")
+            log.warning("llm: %s; try %d of %d in %.1f s", failure, attempt + 1, self._retries + 1, pause)
             await asyncio.sleep(pause)
+            if not self._again(None):  # others have met the same meanwhile
+                raise failure
+            self._on_call(self.name, "retry")
 
     def _body(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], native: bool
@@ -174,7 +192,10 @@ class ChatModel:
         try:
             return self._dialect.reply(value if isinstance(value, dict) else {})
         except ModelError as error:
-            raise ModelError(f"{self._who}: {self._clean(str(error))}", error.kind) from None
+            said = f"{self._who}: {self._clean(str(error))}"
+            if isinstance(value, dict) and (kind := _passing(value.get("error"))):
+                raise _TryAgain(ModelError(said, kind)) from None
+            raise ModelError(said, error.kind) from None
 
     def _connections(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -209,7 +230,7 @@ class ChatModel:
         except aiohttp.ClientError as error:
             # `from None`: the exception holds the request, and with it the key.
             if status:
-                raise ModelError(f"the reply of {self._who} was cut off ({type(error).__name__})", "reply") from None
+                raise self._cut_off(type(error).__name__) from None
             raise _TryAgain(
                 ModelError(
                     f"{self._who} can't be reached ({self._clean(str(error)) or type(error).__name__}); "
@@ -241,8 +262,12 @@ class ChatModel:
         except zlib.error:
             raise ModelError(f"the reply of {self._who} is not the gzip that it says it is", "reply") from None
         if packed and content and not unpacked.eof:
-            raise ModelError(f"the reply of {self._who} was cut off (gzip)", "reply")
+            raise self._cut_off("gzip")
         return bytes(content)
+
+    def _cut_off(self, how: str) -> _TryAgain:
+        """A server or a proxy that died in the middle of its reply."""
+        return _TryAgain(ModelError(f"the reply of {self._who} was cut off ({how})", "connection"))
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
@@ -340,6 +365,22 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             except (TypeError, ValueError, OverflowError):
                 return None
     return None
+
+
+def _passing(error: Any) -> Literal["rate", "server"] | None:
+    """What kind of failure the error in a 200 is, if the same call may go well: by its number, else by its words."""
+    if not error:
+        return None
+    code = next((error[key] for key in ("status", "code") if error.get(key)), None) if isinstance(error, dict) else None
+    if re.fullmatch(r"\d{3}", str(code)):
+        number = int(str(code))
+        return None if number not in _AGAIN and number < 500 else "rate" if number == 429 else "server"
+    words = (
+        " ".join(str(error.get(key) or "") for key in ("type", "code", "message")) if isinstance(error, dict) else error
+    )
+    if "insufficient_quota" in str(words) or not _PASSING.search(str(words)[:_READ]):
+        return None
+    return "rate" if re.search(r"rate.?limit|too many", str(words), re.I) else "server"
 
 
 def _message(content: bytes) -> str:

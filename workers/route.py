@@ -4,9 +4,10 @@ Rules:
 - A model has at most `concurrency` calls in flight, and starts no more calls and tokens in a minute than it may. Tokens
   are counted as servers do: those of the prompt and the most that the answer may have. Limits hold for one process.
 - A call that gets no turn within `patience` fails as "rate"; it was never sent.
-- After `failures` calls in a row that the server failed (no capacity, errors, silence), the breaker is open: the model
-  isn't asked for `rest` seconds, or for as long as its Retry-After says. Then one call tries it; until that one's
-  outcome is known all others are refused.
+- After `failures` calls in a row that the server failed (no capacity, errors, silence), each try of each request
+  counted, the breaker is open: the model isn't asked for `rest` seconds, or for as long as its Retry-After says, not
+  even by requests that wait for their next try. Then one call tries it; until that one's outcome is known all others
+  are refused. That it opens and closes is told in the log.
 - Where a model fails, the next one is asked, whatever the failure was: a wrong key, a reply that can't be read, or one
   that holds neither a text nor a call that can be used. The last one's reply is given as it is.
   If all fail, the error is the first model's, with the others' beside it.
@@ -41,10 +42,12 @@ _LONGEST_REST = 3_600.0
 
 
 class Breaker:
-    """Counts a server's failures in a row. `clock` gives seconds."""
+    """Counts a server's failures in a row. `clock` gives seconds, `name` is the model's, for the log."""
 
-    def __init__(self, failures: int, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._failures, self._rest, self._clock = failures, rest, clock
+    def __init__(
+        self, failures: int, rest: float, clock: Callable[[], float] = time.monotonic, name: str = "the model"
+    ) -> None:
+        self._failures, self._rest, self._clock, self._name = failures, rest, clock, name
         self._met = 0
         self._until = 0.0
         self._trying = False
@@ -65,12 +68,33 @@ class Breaker:
         """What came of a call. Errors that are not the server's fault show that it answers."""
         self._trying = False
         if error is None or error.kind not in _SERVERS_FAULT:
+            if self._met >= self._failures:
+                log.warning("llm: %s answers again and is asked as before", self._name)
             self._met = 0
             return
         self._met += 1
         if self._met >= self._failures:
             rest = self._rest if error.retry_after is None else max(self._rest, error.retry_after)
-            self._until = self._clock() + min(rest, _LONGEST_REST)
+            rest = min(rest, _LONGEST_REST)
+            if self._clock() >= self._until:  # else it rests already
+                log.warning(
+                    "llm: %s failed %d times in a row and is not asked for %.0f s (%s)",
+                    self._name,
+                    self._met,
+                    rest,
+                    error,
+                )
+            self._until = self._clock() + rest
+
+    def again(self, error: ModelError | None) -> bool:
+        """Whether a call that failed may be made once more. The failure counts here, unless it is the last: `end` is
+        told of that one."""
+        if error is None:
+            return self.left <= 0
+        if self._met + 1 >= self._failures:
+            return False
+        self._met += 1
+        return True
 
     def abandon(self) -> None:
         """A call was given up by the caller: nothing is known of the server."""
@@ -208,6 +232,10 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
     if not settings.llm_base_url:
         return None
     key = settings.llm_api_key.get_secret_value()
+    breakers = [
+        Breaker(settings.llm_breaker_failures, settings.llm_breaker_rest, name=name)
+        for name in (settings.llm_model, settings.llm_fallback_model)
+    ]
     first = ChatModel(
         settings.llm_base_url,
         settings.llm_model,
@@ -216,8 +244,9 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
         timeout=settings.llm_timeout,
         max_tokens=settings.llm_max_tokens,
         on_call=on_call,
+        again=breakers[0].again,
     )
-    clients, models = [first], [_limited(first, settings, settings.llm_prices, on_call)]
+    clients, models = [first], [_limited(first, settings, settings.llm_prices, on_call, breakers[0])]
     if settings.llm_fallback_model:
         same = not settings.llm_fallback_base_url
         second = ChatModel(
@@ -229,13 +258,14 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
             max_tokens=settings.llm_max_tokens,
             settings="HYVE_LLM_FALLBACK",
             on_call=on_call,
+            again=breakers[1].again,
         )
         clients.append(second)
-        models.append(_limited(second, settings, settings.llm_fallback_prices, on_call))
+        models.append(_limited(second, settings, settings.llm_fallback_prices, on_call, breakers[1]))
     return Route(models, clients)
 
 
-def _limited(model: Model, settings: Settings, prices: str, on_call: OnCall) -> Limited:
+def _limited(model: Model, settings: Settings, prices: str, on_call: OnCall, breaker: Breaker) -> Limited:
     asked, _, answered = prices.partition("/")
     return Limited(
         model,
@@ -245,6 +275,6 @@ def _limited(model: Model, settings: Settings, prices: str, on_call: OnCall) -> 
         max_tokens=settings.llm_max_tokens,
         patience=settings.llm_timeout,
         prices=(float(asked), float(answered)) if prices else None,
-        breaker=Breaker(settings.llm_breaker_failures, settings.llm_breaker_rest),
+        breaker=breaker,
         on_call=on_call,
     )

@@ -171,6 +171,48 @@ async def test_passing_failures_are_tried_again(status: int) -> None:
     assert s.requests[0].body == s.requests[2].body
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"cut": True},
+        packed(gzip.compress(b"{}" * 500)[:-9], "gzip"),
+        *(
+            {"raw": json.dumps({"error": error})}
+            for error in (
+                {"message": "overloaded", "code": 503},
+                {"message": "slow down", "code": "429"},
+                {"message": "Overloaded", "type": "overloaded_error"},
+                {"message": "model is loading"},
+                {"message": "try again later", "code": None, "param": None},
+                "upstream timed out",
+            )
+        ),
+        {"raw": json.dumps({"type": "error", "error": {"type": "rate_limit_error", "message": "no"}})},
+    ],
+    ids=str,
+)
+async def test_a_200_that_holds_no_reply_but_a_passing_failure_is_tried_again(step: dict[str, Any]) -> None:
+    """A proxy that dies in the middle, and servers that send their errors as a reply."""
+    with ScriptedLLM([step, OK]) as s:
+        assert (await ask(s)).text == "fine"
+    assert len(s.requests) == 2
+    with ScriptedLLM([step] * 9) as s:
+        error = await failure(s, retries=1)
+    assert error.kind in ("server", "rate", "connection")
+    assert len(s.requests) == 2
+
+
+async def test_each_try_that_fails_is_told_with_the_time_until_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    with ScriptedLLM([{"status": 500, "body": {"error": "it is down"}}, {"cut": True}, OK]) as s:
+        assert (await ask(s)).text == "fine"
+    first, second = (record for record in caplog.records if record.name == "hyve")
+    assert first.levelname == second.levelname == "WARNING"
+    assert re.fullmatch(
+        r"llm: m-1 at .* failed \(status 500\): it is down; try 2 of \d in \d\.\d s", first.getMessage()
+    )
+    assert re.search(r"was cut off \(\w+\); try 3 of \d in", second.getMessage())
+
+
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate"), (500, "server"), (408, "timeout"), (599, "server")])
 async def test_after_the_last_attempt_the_failure_is_told(status: int, kind: str) -> None:
     with ScriptedLLM([{"status": status, "body": {"error": "busy"}}], repeat_last=True) as s:
@@ -260,10 +302,11 @@ async def test_nobody_listening_is_a_connection_error_that_names_the_setting() -
         ({"raw": '{"choices": []}'}, r"no choices\[0\].message"),
         ({"raw": '{"choices": {"0": 1}}'}, r"no choices\[0\].message"),
         ({"raw": '{"choices": [{"message": "hi"}]}'}, r"no choices\[0\].message"),
-        ({"raw": '{"error": {"message": "model is loading"}}'}, "model is loading"),
+        ({"raw": '{"error": {"message": "the context is too long", "code": 400}}'}, "the context is too long"),
+        ({"raw": '{"error": {"message": "rate limit", "code": "insufficient_quota"}}'}, "insufficient_quota"),
+        ({"raw": '{"error": {"message": "no such model"}}'}, "no such model"),
         ({"raw": "[" * 100_000}, "not JSON"),
         ({"raw_base64": base64.b64encode(b"\xff\xfe\x00{}").decode()}, "not JSON"),
-        ({"cut": True}, "cut off"),
         ({"text": "", "finish_reason": "length"}, "token limit"),
         ({"raw": " " * (MAX_BODY + 1)}, f"longer than {MAX_BODY} bytes"),
     ],
