@@ -36,6 +36,7 @@ class LlmStage:
     def __init__(self, settings: Settings, model: Model | None) -> None:
         self._model = model
         self._patience = settings.llm_patience
+        self._requests = settings.topic("requests")
 
     async def process(self, record: Incoming) -> Sequence[Outgoing]:
         """Asks the model once. `Poison` only where the record is no prompt."""
@@ -43,6 +44,9 @@ class LlmStage:
             prompt = PromptReady.from_bytes(record.value)
         except ValueError as error:
             raise Poison(str(error)) from None
+        at = prompt.request
+        if at.topic != self._requests or at.partition < 0 or at.offset < 0:  # the answer goes to its partition
+            raise Poison(f"its request can't stand at {at.topic[:200]}[{at.partition}]@{at.offset}")
         command = await self._command(prompt)
         quiet = logging.INFO if self._model is None else logging.WARNING  # without a model it is as it was set up
         level = quiet if command.reason else logging.DEBUG

@@ -181,10 +181,19 @@ class StoreStage:
             command = StoreCommand.from_bytes(record.value)
         except ValueError as error:
             raise Poison(str(error)) from None
+        self._check_place(command.request, record)
         # A worker that died may have left two decisions of one request, which would both answer it side by side.
         turn = self._turns.setdefault(command.request_id, asyncio.Lock())
         async with turn:
             return await self._decided(command, record)
+
+    def _check_place(self, position: Position, record: Incoming) -> None:
+        """`Poison` where no request of this decision can stand: it would be asked for again and again."""
+        place = f"{position.topic[:200]}[{position.partition}]@{position.offset}"
+        if position.topic != self._settings.topic("requests"):
+            raise Poison(f"its request can't stand at {place}: requests stand on {self._settings.topic('requests')}")
+        if position.partition != record.partition or position.offset < 0:
+            raise Poison(f"its request can't stand at {place}: it would be in partition {record.partition}, from 0 on")
 
     async def _decided(self, command: StoreCommand, record: Incoming) -> Sequence[Outgoing]:
         since = min(record.timestamp, command.account.created or record.timestamp)
@@ -205,9 +214,9 @@ class StoreStage:
         self._progress.reached(command.request_id, FOLLOWED if open_ else DONE)
         try:
             return await (self._follow_up(command) if follow_up else self._finish(command))
-        except kafka.RecordGone as error:
-            return self._failed(command, str(error))
-        except (HyveError, StoreFault, StoreMissing) as error:
+        except HyveError as error:
+            return self._failed(command, _last_line(error))
+        except StoreFault as error:
             log.error("store: %s: %s", command.request_id, error)
             return self._failed(command, _last_line(error))
         except BaseException:
@@ -321,7 +330,10 @@ class StoreStage:
             finished=result.finished,
         )
         metrics.finished(result)
-        log.info("store: %s: %s by %s", result.request_id, result.status, result.model)
+        if result.status == "failed":
+            log.warning("store: %s: failed: %s", result.request_id, result.summary)
+        else:
+            log.info("store: %s: %s by %s", result.request_id, result.status, result.model)
         return [
             replace(sent, headers={kafka.REQUEST: digest.encode()}) if digest else sent,
             Outgoing.of("metrics", result.request_id, account),
@@ -334,8 +346,11 @@ class StoreStage:
                 return await call()
             except StoreMissing:
                 log.info("store: %s: building the store again", command.request_id)
-                await self._built(command.request_id, await self._record(command))
-        return await call()
+                prepared = await self._built(command.request_id, await self._record(command))
+                if prepared.request_id != command.request_id:
+                    await self._pool.drop(prepared.request_id)
+                    raise Poison(f"the record that it names is of another request, {prepared.request_id!r}") from None
+        raise HyveError("its store was lost three times before it could answer: raise HYVE_POOL_STORES or send less")
 
     async def _built(self, request_id: str, raw: bytes) -> Prepared:
         """The request's store and prompt. `Poison` where its data can't be reached for minutes."""

@@ -42,6 +42,10 @@ REQUEST = "hyve-request"
 """Header of a result: what tells the request that it answers from others of its id (`DiagnosisRequest.digest`)."""
 
 
+_SILENCE = 2.0
+"""Seconds without a record after which it is asked whether there is one."""
+
+
 class RecordGone(HyveError):
     """The record that a position names is no longer on its topic."""
 
@@ -275,8 +279,16 @@ def read_one(settings: Settings, position: Position, timeout: float = 15.0) -> b
         consumer.assign([place])
         consumer.seek(place, position.offset)
         end = time.monotonic() + timeout
+        look, beyond = time.monotonic() + _SILENCE, False
         while time.monotonic() < end:
-            for record in consumer.poll(timeout_ms=500).get(place, ()):
+            records = consumer.poll(timeout_ms=500).get(place, ())
+            if not records and beyond:
+                raise RecordGone(f"there is no request record at {where}: the partition ends before")
+            if not records and time.monotonic() > look:
+                # Some brokers name an end that lies too early, but those give what is there when they are asked again.
+                beyond = consumer.end_offsets([place])[place] <= position.offset
+                look = time.monotonic() + timeout
+            for record in records:
                 if record.offset == position.offset and record.value is not None:
                     return bytes(record.value)
                 if record.offset == position.offset:

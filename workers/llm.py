@@ -59,7 +59,8 @@ Again = Callable[[ModelError | None], bool]
 """Whether a call that failed may be made once more: asked with the failure before the pause, with None after it."""
 
 _PASSING = re.compile(
-    r"over.?load|rate.?limit|too many|capacity|unavailable|time[d ]*.?out|try again|busy|loading|internal|server.?error",
+    r"over.?load|rate.?limit|too many|capacity|unavailable|time[d ]*.?out|try again|busy|loading|internal|"
+    r"server.?error",
     re.I,
 )
 """Words of an error without a status that may pass."""

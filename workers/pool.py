@@ -23,9 +23,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import multiprocessing
 import os
 import pickle
+import signal
 import socket
 import weakref
 from collections.abc import Callable
@@ -39,6 +41,8 @@ from hyve.errors import HyveError
 from schemas import StoreCommand
 from workers import claims, stores
 from workers.stores import HEAD, FollowedUp, Prepared, RecordUnusable, Redaction, StoreMissing, Verdict, packed
+
+log = logging.getLogger("hyve")
 
 
 class StoreFault(Exception):
@@ -68,6 +72,7 @@ class _Slot:
         self._settings = cap, claims, memory, redaction
         self._numbers = count(1)
         self._link: _Link | None = None
+        self._process: BaseProcess | None = None
         self._end: Callable[[], Any] = lambda: None
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> Any:
@@ -85,6 +90,7 @@ class _Slot:
                 target=stores.serve, args=(theirs, *self._settings), daemon=True
             )
             process.start()
+        self._process = process
         # Also where nobody closes the pool: children ignore the SIGTERM that `multiprocessing` would end them by.
         self._end = weakref.finalize(self, _kill, process)
         _, self._link = await asyncio.get_running_loop().create_connection(_Link, sock=ours)
@@ -95,6 +101,22 @@ class _Slot:
             raise
         self.pid = process.pid
         return self._link
+
+    async def died_of(self) -> str:
+        """What ended the child that is gone, as far as the system tells."""
+        process, memory = self._process, self._settings[2]
+        if process is None:
+            return "it did not start"
+        await asyncio.to_thread(process.join, 2.0)
+        code = process.exitcode
+        if code is None or code >= 0:
+            return f"status {code}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        if -code == signal.SIGKILL:
+            return f"{name}; the system's memory may have ended: lower HYVE_POOL_MEMORY ({memory:,} bytes)"
+        if -code == signal.SIGABRT and memory:
+            return f"{name}; HYVE_POOL_MEMORY ({memory:,} bytes) was too little for it"
+        return name
 
     def close(self) -> None:
         """Ends the child at once; the next call starts another."""
@@ -215,26 +237,28 @@ class StorePool:
         """Builds the store of the request record `raw` and its first prompt, or raises `HyveError`:
         `claims.Unreachable` where its data can't be had now."""
         slot = self._slot(request_id)
-        prepared: Prepared = await self._call(slot, stores.prepare, (raw,), limit, slot.door)
+        prepared: Prepared = await self._call(slot, stores.prepare, (raw,), limit, request_id, slot.door)
         return prepared
 
     async def digest(self, request_id: str, raw: bytes, limit: float) -> str:
         """What tells the request of the record `raw` from others of its id. `RecordUnusable` where it is none."""
-        return str(await self._call(self._slot(request_id), stores.digest, (raw,), limit))
+        return str(await self._call(self._slot(request_id), stores.digest, (raw,), limit, request_id))
 
     async def follow_up(self, command: StoreCommand, budget: int, limit: float) -> FollowedUp:
         """Runs the model's query and makes the second prompt."""
-        done: FollowedUp = await self._call(self._slot(command.request_id), stores.follow_up, (command, budget), limit)
+        about = command.request_id
+        done: FollowedUp = await self._call(self._slot(about), stores.follow_up, (command, budget), limit, about)
         return done
 
     async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
         """The answer that `command` leads to, and the request's question."""
-        done: tuple[Diagnosis, str] = await self._call(self._slot(command.request_id), stores.finish, (command,), limit)
+        about = command.request_id
+        done: tuple[Diagnosis, str] = await self._call(self._slot(about), stores.finish, (command,), limit, about)
         return done
 
     async def drop(self, request_id: str) -> bool:
         """Closes the request's store; False where there was none."""
-        return bool(await self._call(self._slot(request_id), stores.drop, (request_id,), 30.0))
+        return bool(await self._call(self._slot(request_id), stores.drop, (request_id,), 30.0, request_id))
 
     async def expire(self, age: float) -> int:
         """Closes the stores that are older than `age` seconds, in every process that is up; their number."""
@@ -255,12 +279,13 @@ class StorePool:
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
         limit: float,
+        about: str = "no request",
         door: AbstractAsyncContextManager[None] = _OPEN,
     ) -> Any:
         self.waiting += 1
         try:
             async with door, slot.lock:
-                verdict, value = await self._guarded(slot, function, arguments, limit)
+                verdict, value = await self._guarded(slot, function, arguments, limit, about)
         finally:
             self.waiting -= 1
         if verdict == "ok":
@@ -276,26 +301,32 @@ class StorePool:
         raise StoreFault(value)
 
     async def _guarded(
-        self, slot: _Slot, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float
+        self, slot: _Slot, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float, about: str = "start"
     ) -> tuple[Verdict, Any]:
         for last in (False, True):
             try:
                 verdict, value, spent, slot.held = await slot.call(function, arguments, limit)
                 self._on_spent(function.__name__, spent)
                 if verdict == "memory":  # nobody knows what else in that process went without
+                    log.warning("pool: %s of %s: %s; its process is started anew", function.__name__, about, value)
                     self._respawn(slot)
                     raise HyveError(value)
                 return verdict, value
             except TimeoutError:
+                log.warning("pool: %s of %s took over %g s: its process is stopped", function.__name__, about, limit)
                 self._respawn(slot)
                 raise StoreOverran(
                     f"the store took over {limit:g} s and was stopped: send less data or raise the limit"
                 ) from None
             except _Died:
+                pid, why = slot.pid, await slot.died_of()
+                again = "given up" if last else "tried once more"
+                log.warning("pool: process %s died in %s of %s (%s): %s", pid, function.__name__, about, why, again)
                 self._respawn(slot)
                 if last:
                     raise StoreDied(
-                        "the store's process died twice on this request (out of memory?): send less data"
+                        f"the store's process died twice on this request ({why}): send less data, or raise "
+                        "HYVE_POOL_MEMORY where the machine has more"
                     ) from None
         raise AssertionError("unreachable")
 

@@ -9,7 +9,7 @@ import pytest
 from hyve.errors import HyveError
 from schemas import Position
 from workers import kafka
-from workers.kafka import RangeReader, RecordGone
+from workers.kafka import RangeReader, RecordGone, RecordLate
 from workers.settings import Settings, load
 
 
@@ -48,8 +48,13 @@ def test_a_large_record_is_read_again_by_its_position(settings: Settings) -> Non
     position = Position(topic=places[1].topic, partition=places[1].partition, offset=places[1].offset)
     assert kafka.read_one(settings, position) == large
     beyond = position.model_copy(update={"offset": places[2].offset + 5})
-    with pytest.raises(RecordGone, match=r"did not come within 0\.5 s"):
+    with pytest.raises(RecordLate, match=r"did not come within 0\.5 s"):
         kafka.read_one(settings, beyond, timeout=0.5)
+    for more in (1, 5, 10**9):  # none stands there: waiting longer is of no use
+        nowhere = position.model_copy(update={"offset": places[2].offset + more})
+        with pytest.raises(RecordGone, match="the partition ends before") as caught:
+            kafka.read_one(settings, nowhere, timeout=60)
+        assert not isinstance(caught.value, RecordLate)
 
 
 def test_keys_land_where_partition_of_says(settings: Settings) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from schemas import DeadLetter
 from streams import app as app_module
-from streams.app import Incoming, Outgoing, Poison, Undeliverable, attempt, partitioner, sender, serve
+from streams.app import METADATA_MS, Incoming, Outgoing, Poison, Undeliverable, attempt, partitioner, sender, serve
 from streams.ledger import Ledger
 from tests.unit.streams.until import until
 from workers import kafka
@@ -153,6 +153,25 @@ async def test_a_record_that_is_too_large_is_not_tried_for_ever() -> None:
     producer = Producer([MessageSizeTooLargeError("big")])
     with pytest.raises(Undeliverable, match=r"3 bytes are too many for hyve\.results"):
         await sender(App(producer), load())([Outgoing("results", b"k", b"big")])
+
+
+async def test_a_partition_that_there_is_not_is_looked_for_until_what_is_known_of_topics_was_asked_for_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Asserting(Producer):
+        async def send(self, *given: Any) -> Any:
+            self.tries += 1
+            raise AssertionError("Unrecognized partition")
+
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("streams.app.asyncio.sleep", sleep)
+    with pytest.raises(Undeliverable, match=r"hyve\.queries has no partition 77"):
+        await sender(App(Asserting([])), load())([Outgoing("queries", b"k", b"v", partition=77)])
+    assert sum(pauses) > METADATA_MS / 1000
 
 
 class Message:

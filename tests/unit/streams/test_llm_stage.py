@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -153,3 +154,25 @@ async def test_no_call_is_made_after_the_deadline() -> None:
 async def test_a_record_that_is_no_prompt_is_poison() -> None:
     with pytest.raises(Poison, match="PromptReady: hop"):
         await LlmStage(load(), None).process(Incoming("t", 0, 0, prompt().value.replace(b'"hop":1', b'"hop":3')))
+
+
+@pytest.mark.parametrize("place", [b'"partition":-1', b'"partition":-4', b'"topic":"hyve.queries"'])
+async def test_a_prompt_whose_answer_can_go_nowhere_is_poison(place: bytes) -> None:
+    """The decision goes to the request's partition: delivering it would be tried for ever."""
+    name = place.partition(b":")[0]
+    value = re.sub(name + rb":[^,}]+", place, prompt().value)
+    model = Scripted("x")
+    with pytest.raises(Poison, match="its request can't stand at"):
+        await LlmStage(load(), model).process(Incoming("t", 0, 0, value))
+    assert model.seen == []
+
+
+@pytest.mark.parametrize(("model", "level"), [(None, "INFO"), (True, "WARNING")])
+async def test_a_model_that_fails_is_a_warning_and_none_is_not(
+    model: Any, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody who looks for warnings in the morning must see that no model answered all night."""
+    caplog.set_level("INFO")
+    await ask(Scripted(ModelError("m rejected HYVE_LLM_API_KEY", "auth")) if model else None, prompt())
+    (told,) = caplog.records
+    assert (told.levelname, told.getMessage()[:13]) == (level, "llm: r: hop 1")

@@ -243,6 +243,47 @@ async def test_a_kafka_that_is_away_for_a_while_costs_no_request_its_answer(erro
     assert (errors, pool.prepared) == ([], [b"r"])
 
 
+@pytest.mark.parametrize(
+    "place", [{"partition": -1, "offset": -5}, {"offset": -1}, {"partition": 4}, {"topic": "hyve.results"}], ids=str
+)
+async def test_a_decision_whose_request_can_stand_nowhere_is_refused_at_once(place: dict[str, Any]) -> None:
+    """Kafka would be asked for it for minutes, and everything behind it in its partition would wait."""
+
+    def read(position: Position) -> bytes:
+        raise AssertionError("it was looked for")
+
+    with pytest.raises(Poison, match="its request can't stand at hyve"):
+        await stage(Pool(), read).command(command(request=HERE.model_copy(update=place)))
+
+
+async def test_a_decision_that_names_another_request_is_refused_and_says_so() -> None:
+    pool = Pool()
+    with pytest.raises(Poison, match="of another request, 'other'"):
+        await stage(pool, lambda position: b"other").command(command())
+
+
+async def test_a_store_that_is_lost_again_and_again_fails_its_request_and_says_so() -> None:
+    class Leaking(Pool):
+        async def prepare(self, request_id: str, raw: bytes, limit: float) -> Prepared:
+            prepared = await super().prepare(request_id, raw, limit)
+            self.stores.clear()
+            return prepared
+
+    done = result(await stage(Leaking()).command(command()))
+    assert (done.status, done.summary.partition(":")[0]) == (
+        "failed",
+        "its store was lost three times before it could answer",
+    )
+
+
+async def test_why_a_request_failed_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    pool = Pool()
+    pool.raises["prepare"] = [HyveError("the input is empty")]
+    result(await stage(pool).request(request()))
+    (told,) = (record for record in caplog.records if "failed" in record.getMessage())
+    assert (told.levelname, told.getMessage()) == ("WARNING", "store: r: failed: the input is empty")
+
+
 class Away(Pool):
     """A pool whose store of large data is away for the first `times` tries."""
 

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -218,12 +219,17 @@ async def test_stores_that_wait_too_long_for_an_answer_are_closed(pool: StorePoo
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits all of a process's data")
-async def test_data_that_needs_too_much_memory_is_refused_and_the_next_is_served() -> None:
+async def test_data_that_needs_too_much_memory_is_refused_and_the_next_is_served(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Whether the call fails or its process dies of it: libraries that can't get memory may end a process."""
     pool = StorePool(size=1, stores=4, memory=256 << 20)
     try:
-        with pytest.raises(HyveError, match="memory"):
+        with pytest.raises(HyveError, match=r"HYVE_POOL_MEMORY .*268,435,456 bytes"):
             await pool.prepare("large", raw("large", 900_000), 120)
+        told = [record.getMessage() for record in caplog.records if record.name == "hyve"]
+        assert all(text.startswith("pool: ") and "prepare of large" in text for text in told)
+        assert any("HYVE_POOL_MEMORY" in text for text in told)
         await pool.prepare("small", raw("small"), 60)
         diagnosis, _ = await pool.finish(command("small", "query", hop=2, sql="SELECT count(*) FROM records"), 30)
         assert diagnosis.evidence[0].rows == ((40,),)
@@ -311,7 +317,7 @@ async def test_stores_that_fill_half_of_the_memory_give_way_to_a_new_one() -> No
         pool.close()
 
 
-async def test_a_request_that_kills_its_process_twice_is_given_up() -> None:
+async def test_a_request_that_kills_its_process_twice_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     pool = StorePool(size=1, stores=2)
     try:
         await pool.warm()
@@ -321,8 +327,11 @@ async def test_a_request_that_kills_its_process_twice_is_given_up() -> None:
             for pid in pool.pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        with pytest.raises(StoreDied, match="died twice"):
+        with pytest.raises(StoreDied, match=r"died twice on this request \(SIGKILL.*raise HYVE_POOL_MEMORY"):
             await running
+        first, second = (record.getMessage() for record in caplog.records if record.name == "hyve")
+        assert re.fullmatch(r"pool: process \d+ died in prepare of r1 \(SIGKILL; .*\): tried once more", first)
+        assert second.endswith("given up")
         assert (await pool.prepare("r2", raw("r2"), 60)).request_id == "r2"
     finally:
         pool.close()
