@@ -23,6 +23,7 @@ import base64
 import faulthandler
 import logging
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -312,6 +313,10 @@ def sender(app: faust.App, settings: Settings) -> Send:
                     raise Undeliverable(
                         f"{len(largest.value)} bytes are too many for {topics[largest.topic]}"
                     ) from None
+                named = next((record for record in left if record.partition is not None), None)
+                if isinstance(error, AssertionError) and named is not None and pause > METADATA_MS / 1000:
+                    # The client asserts that there is such a partition, by what it knew some seconds ago.
+                    raise Undeliverable(f"{topics[named.topic]} has no partition {named.partition}") from None
                 log.warning("%d records not sent, trying again: %r", len(left), error)
             if left:
                 await asyncio.sleep(pause)
@@ -379,9 +384,15 @@ class _Worker(faust.Worker):
 
     _on_sigusr2 = _on_sigusr1
 
+    def _schedule_shutdown(self, signal: signal.Signals) -> None:
+        if not self._signal_stop_time:
+            log.info("worker: told to stop by %s: what is in hand is finished first", signal.name)
+        super()._schedule_shutdown(signal)
 
-def run(app: faust.App, settings: Settings) -> None:
-    """Runs the worker until SIGTERM or SIGINT; the batch in hand is finished first. Does not return."""
+
+def run(app: faust.App, settings: Settings, in_hand: Callable[[], int] = lambda: 0) -> None:
+    """Runs the worker until SIGTERM or SIGINT; the batch in hand is finished first. Does not return. `in_hand` counts
+    the records that are worked on."""
     worker = _Worker(
         app,
         loglevel=settings.log_level,
@@ -391,4 +402,8 @@ def run(app: faust.App, settings: Settings) -> None:
         quiet=True,
     )
     worker.spinner = None
-    worker.execute_from_commandline()
+    try:
+        worker.execute_from_commandline()
+    finally:
+        left = in_hand()
+        log.info("worker: ended, %s", f"{left} records in hand are read again" if left else "nothing in hand")

@@ -35,6 +35,7 @@ from mode.threads import ServiceThread
 from mode.utils.futures import maybe_async
 
 from streams import metrics
+from streams.connections import paced
 from workers.kafka import ISOLATION
 
 LOOK = 0.1
@@ -72,6 +73,7 @@ class _Client(aiokafka.AIOKafkaConsumerThread):
         # Faust asks for it only where it has transactions of its own.
         client: Any = super()._create_worker_consumer(transport)
         client._isolation_level = ISOLATION
+        paced(client._client)
         return client
 
     async def call_thread(self, fun: Any, *args: Any, **kwargs: Any) -> Any:
@@ -179,6 +181,15 @@ class Consumer(aiokafka.Consumer):
         return found
 
 
+class Producer(aiokafka.Producer):
+    """Pauses between attempts to reach a broker."""
+
+    def _new_producer(self, transactional_id: str | None = None) -> Any:
+        client: Any = super()._new_producer(transactional_id)
+        paced(client.client)
+        return client
+
+
 class Uncounted(Monitor):
     """Faust's statistics without those of each record: metrics are `streams.metrics`'."""
 
@@ -211,5 +222,6 @@ class App(faust.App):
 
     def _new_transport(self) -> Any:
         transport: Any = super()._new_transport()
+        transport.Producer = Producer
         transport.Consumer = partial(Consumer, without_holes=self._without_holes, last=self._last)
         return transport

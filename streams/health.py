@@ -11,6 +11,7 @@ Rules:
 - Ready: partitions are assigned, or other members have them all (a standby), and what the worker holds is warm. While
   the group shares its partitions out anew, a worker that had some stays ready for as long as that may take. Without an
   answer from Kafka for longer than a hiccup, no worker is: what it takes it could not put anywhere.
+- That the worker got ready or ceased to be, and that Kafka is gone or back, is one line of the log each.
 - The loop, the thread that asks the broker, and those of the metrics port meet here: all state is behind one lock.
 """
 
@@ -100,6 +101,8 @@ class Health:
         self._places: dict[Place, _Standing] = {}
         self._waits: dict[str, tuple[str, float]] = {}
         self._notes: list[str] = []
+        self._told: tuple[str, ...] | None = None  # what was missing when the log was told last; none before
+        self._silent: float | None = None  # since when Kafka has not answered, as the log was told
         self._app: Any = None
 
     # What the worker tells.
@@ -111,6 +114,7 @@ class Health:
         async def beat() -> None:
             while True:
                 self.beat()
+                self.tell()
                 await asyncio.sleep(_BEAT)
 
         async def assigned(_: Any, /, *given: Any, signal: Any, **__: Any) -> None:
@@ -344,6 +348,39 @@ class Health:
         """The body of `/readyz`."""
         notes = [*self._notes, *(["a standby: other workers have all partitions"] if self._standby else [])]
         return {**self.report(self.missing(), "ready", "not ready"), **({"notes": notes} if notes else {})}
+
+    def in_hand(self) -> int:
+        """How many records are worked on."""
+        with self._lock:
+            return len(self._hand)
+
+    def tell(self) -> None:
+        """Says in the log what has changed."""
+        missing, now = self.missing(), self._clock()
+        kafka = next((fault for fault in missing if fault.check == "kafka"), None)
+        if kafka is not None and self._silent is None:
+            self._silent = kafka.since
+            said = "worker: Kafka at %s has not answered for %.0f s: it is asked on, and what is in hand waits"
+            log.warning(said, self._settings.bootstrap_servers, now - kafka.since)
+        elif kafka is None and self._silent is not None:
+            log.warning("worker: Kafka answers again, after %.0f s", now - self._silent)
+            self._silent = None
+        if kafka is not None or any(fault.check == "stopping" for fault in missing):
+            return  # why the worker isn't ready was said
+        told = tuple(fault.what for fault in missing)
+        if told == self._told:
+            return
+        before, self._told = self._told, told
+        if told:
+            # At the start nothing is amiss.
+            log.log(logging.WARNING if before == () else logging.INFO, "worker: not ready: %s", "; ".join(told))
+        elif self._standby:
+            log.info("worker: ready, as a standby: other workers have all partitions")
+        else:
+            counts = Counter(topic for topic, _ in self._assigned or ())
+            log.info(
+                "worker: ready: %s", ", ".join(f"{n} partitions of {topic}" for topic, n in sorted(counts.items()))
+            )
 
     # What Prometheus reads; nothing of a partition stays when it goes.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import logging.config
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import faust
 
 from hyve.errors import HyveError
-from streams import metrics
+from streams import logs, metrics
 from streams.alertqueue import serve_alerts
 from streams.alerts import PATH, mount
 from streams.answered import Answered
@@ -27,7 +28,6 @@ from streams.app import run as run_app
 from streams.health import Health
 from streams.intake import Intake
 from streams.llm import LlmStage
-from streams.logs import quiet
 from streams.store import StoreStage
 from streams.together import Together
 from workers import claims, kafka
@@ -50,7 +50,8 @@ Kind = Literal["intake", "store", "llm"]
 
 def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> None:
     """Runs a worker until it is told to stop. Raises `HyveError` at once where Kafka can't be reached."""
-    quiet()
+    logging.config.dictConfig(logs.config(settings.log_level))  # what is said before the application starts, too
+    logs.quiet()
     claims.check(settings.claim_url)
     if kind == "intake":
         settings = _with_port(settings)
@@ -73,7 +74,7 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
             settings.longest_call,
         )
     _end_in_time(app, settings.drain_timeout)
-    run_app(app, settings)
+    run_app(app, settings, health.in_hand)
 
 
 def _intake(settings: Settings, health: Health) -> faust.App:

@@ -417,3 +417,62 @@ def test_a_worker_that_kafka_never_answered_is_not_ready() -> None:
     assert worker.missing() == []
     worker.goes(20, answers=False)
     assert worker.missing() == ["kafka"]
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log was told since the last time."""
+    found = [f"{record.levelname} {record.getMessage()}" for record in caplog.records if record.name == "hyve"]
+    caplog.clear()
+    return found
+
+
+def test_that_the_worker_is_ready_or_ceases_to_be_is_a_line_each(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    worker = Worker()
+    worker.health.waits("pool", "the pool's processes are starting")
+    for _ in range(3):
+        worker.health.tell()
+    starting = "INFO worker: not ready: the pool's processes are starting; no partitions are assigned yet"
+    assert said(caplog) == [starting]
+    worker.health.there("pool")
+    worker.assigned()
+    for _ in range(3):
+        worker.goes(5)
+        worker.health.tell()
+    assert said(caplog) == ["INFO worker: ready: 2 partitions of hyve.requests"]
+    worker.health.revoked()
+    worker.health.tell()
+    assert said(caplog) == []
+    worker.goes(worker.settings.rebalance_limit + 10)
+    for _ in range(3):
+        worker.health.tell()
+    assert said(caplog) == ["WARNING worker: not ready: the group shares its partitions out anew"]
+    worker.assigned()
+    worker.health.tell()
+    assert said(caplog) == ["INFO worker: ready: 2 partitions of hyve.requests"]
+    worker.offsets = {}
+    worker.assigned()
+    worker.goes(5, standby=True)
+    worker.health.tell()
+    assert said(caplog) == ["INFO worker: ready, as a standby: other workers have all partitions"]
+
+
+def test_that_kafka_is_gone_and_back_is_a_line_each(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    worker = Worker().assigned()
+    worker.health.tell()
+    said(caplog)
+    for _ in range(12):
+        worker.goes(5, answers=False)
+        worker.health.tell()
+    (gone,) = said(caplog)
+    address = worker.settings.bootstrap_servers
+    assert gone == (
+        f"WARNING worker: Kafka at {address} has not answered for 20 s: it is asked on, and what is in hand waits"
+    )
+    worker.goes(5)
+    worker.health.tell()
+    assert said(caplog) == ["WARNING worker: Kafka answers again, after 65 s"]
+    worker.goes(5)
+    worker.health.tell()
+    assert said(caplog) == []
