@@ -81,22 +81,28 @@ def upgraded(record: str, fields: Fields, version: int, current: int) -> Fields:
         step = _STEPS.get((record, number))
         if step is None:
             raise ValueError(
-                f"not a {record} that can be read: it has version {version}, and this reader knows version {current} "
-                f"and has no step up from version {number}; a worker of an older release reads it"
+                f"not {named(record)} that can be read: it has version {version}, and this reader knows version "
+                f"{current} and has no step up from version {number}; a worker of an older release reads it"
             )
         try:
             fields = step(fields)
         except Exception as error:  # whatever hostile fields do to it
             raise ValueError(
-                f"not a {record}: version {number} can't be made version {number + 1}: {type(error).__name__}: {error}"
+                f"not {named(record)}: version {number} can't be made version {number + 1}: "
+                f"{type(error).__name__}: {error}"
             ) from None
     return {**fields, "version": current}
+
+
+def named(record: str) -> str:
+    """A record's name with its article."""
+    return f"{'an' if record.startswith('A') else 'a'} {record}"
 
 
 def too_new(record: str, version: int, current: int) -> str:
     """What is said of a record that is newer than the version after `current`."""
     return (
-        f"not a {record} that can be read: it has version {version}, and this reader knows up to {current + 1}; "
+        f"not {named(record)} that can be read: it has version {version}, and this reader knows up to {current + 1}; "
         "bring this worker up to date, then replay the record"
     )
 

@@ -63,6 +63,8 @@ class Record(_Part):
 
         Raises `ValueError` naming the field that doesn't fit, or the version.
         """
+        if not data[:64].strip() and not data.strip():
+            raise ValueError(f"not {contracts.named(cls.__name__)}: the record is empty")
         current = cls.contract()
         fields: Any = None
         try:
@@ -90,8 +92,7 @@ class Record(_Part):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "the record"
         told = "" if version == cls.contract() else f" (it is of version {version})"
-        article = "an" if cls.__name__.startswith("A") else "a"
-        return f"not {article} {cls.__name__}: {where}: {first['msg']}{told}"
+        return f"not {contracts.named(cls.__name__)}: {where}: {first['msg']}{told}"
 
 
 def _sha256(text: str) -> str:

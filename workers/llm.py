@@ -285,7 +285,8 @@ class ChatModel:
             )
             text = f"{who} has no capacity (status 429)" if status == 429 else f"{who} failed (status {status})"
             wait = _retry_after(headers)
-            failure = ModelError(f"{text}{detail}", kind, wait)
+            told = f", to be asked again in {wait:.0f} s" if wait else ""
+            failure = ModelError(f"{text}{told}{detail}", kind, wait)
             return failure if "insufficient_quota" in said else _TryAgain(failure)
         if 300 <= status < 400:
             return ModelError(

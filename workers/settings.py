@@ -60,6 +60,12 @@ _ALIKE: Final = 0.77
 _TESTS: Final = ("TEST_", "CORPUS")
 """How the names begin that the project's tests and benchmarks read."""
 
+_LEAST_MEMORY: Final = 64 << 20
+"""Bytes below which a process can build no store at all."""
+
+_WORDS: Final = re.compile(r"\^\(([A-Za-z0-9_|-]+)\)\??\$")
+"""Patterns that are a list of words."""
+
 _LINKS: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 """How the names end that Kubernetes gives each container for a Service, such as one that is called hyve-intake."""
 
@@ -218,9 +224,21 @@ class Settings(BaseSettings):
     @classmethod
     def _maskable(cls, value: str, info: ValidationInfo) -> str:
         known = LABELS if info.field_name == "redact_keep" else (*KINDS, "none")
-        for name in filter(None, map(str.strip, value.split(","))):
+        names = list(filter(None, map(str.strip, value.split(","))))
+        for name in names:
             if name not in known:
                 raise ValueError(f"{name!r} is none of {', '.join(known)}")
+        if info.field_name == "redact" and not names:
+            raise ValueError(f"{value!r} names nothing: write none to mask nothing, or some of {', '.join(KINDS)}")
+        if "none" in names and len(names) > 1:
+            raise ValueError(f"{value!r} names none beside others: write either")
+        return value
+
+    @field_validator("pool_memory")
+    @classmethod
+    def _enough(cls, value: int) -> int:
+        if 0 < value < _LEAST_MEMORY:
+            raise ValueError(f"{value} is too little for any store: write at least {_LEAST_MEMORY}, or 0 for no limit")
         return value
 
     @field_validator("bootstrap_servers")
@@ -228,7 +246,7 @@ class Settings(BaseSettings):
     def _hosts(cls, value: str) -> str:
         for server in value.split(","):
             host, _, port = server.strip().rpartition(":")
-            if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+            if not host or "/" in host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
                 raise ValueError(f"{server.strip()!r} is not host:port")
         return value
 
@@ -333,6 +351,8 @@ def load(**overrides: Any) -> Settings:
         for fault in error.errors(include_url=False, include_input=False):
             name = _PREFIX + "_".join(str(step) for step in fault["loc"]).upper() if fault["loc"] else ""
             text = fault["msg"].removeprefix("Value error, ")
+            if words := _WORDS.fullmatch(str(fault.get("ctx", {}).get("pattern", ""))):
+                text = f"must be one of {', '.join(words[1].split('|'))}"
             faults.append(f"{name}: {text}" if name else text)
         raise HyveError(f"bad settings: {'; '.join(faults)}") from None
 

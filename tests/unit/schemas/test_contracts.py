@@ -150,6 +150,7 @@ def test_what_is_older_than_the_steps_reach_is_refused_with_what_to_do() -> None
         (b'{"name": "a", "ms": 1, "version": -1}', "not a Sample2: version: "),
         (b'{"name": "a", "ms": 1, "version": null}', "not a Sample2: version: "),
         (b'{"name": "a", "ms": 1, "version": {}}', "not a Sample2: version: "),
+        *((blank, "not a Sample2: the record is empty") for blank in (b"", b" \n" * 50)),
         (b"[1]", "not a Sample2: the record: Input should be an object"),
         (b"\xff", "not a Sample2: the record: Invalid JSON"),
         (b"[" * 100_000, "not a Sample2: the record: Invalid JSON"),
@@ -159,6 +160,12 @@ def test_what_is_older_than_the_steps_reach_is_refused_with_what_to_do() -> None
 def test_a_bad_record_of_any_version_is_a_value_error(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Sample2.from_bytes(data)
+
+
+def test_a_record_has_the_right_article() -> None:
+    for data in (b"{}", b'{"version": 9}'):
+        with pytest.raises(ValueError, match=r"^not an Alert"):
+            Alert.from_bytes(data)
 
 
 def test_a_step_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
