@@ -25,7 +25,7 @@ def test_a_store_worker_that_is_told_to_stop_delivers_what_it_has_begun(
     try:
         rows = [{"service": f"s{i % 7}", "n": i, "text": f"line {i} of many " * 4} for i in range(90_000)]
         pipeline.ask("drained", rows)
-        until(lambda: pipeline.metric("store", "hyve_pool_busy") >= 1)
+        until(lambda: pipeline.metric("store", "hyve_pool_busy") >= 1 and "worker: ready" in log.read_text())
         began = time.monotonic()
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
@@ -35,7 +35,15 @@ def test_a_store_worker_that_is_told_to_stop_delivers_what_it_has_begun(
         worker.wait()
     assert [record.key for record in pipeline.records("prompts")] == [b"drained"]
     assert pipeline.records("results") == []
-    assert "Traceback" not in log.read_text()
+    told = log.read_text()
+    assert "Traceback" not in told
+    lines = (
+        "worker: ready: ",
+        "worker: told to stop by SIGTERM: what is in hand is finished first",
+        "worker: ended, nothing",
+    )
+    assert [told.count(line) for line in lines] == [1, 1, 1], told
+    assert told.index(lines[0]) < told.index(lines[1]) < told.index(lines[2])
 
 
 def test_two_store_workers_share_the_requests_and_one_of_them_is_killed(

@@ -71,6 +71,26 @@ def test_a_request_that_failed_ends_with_status_2(make_pipeline: Callable[..., P
     assert (done.returncode, DiagnosisResult.model_validate_json(done.stdout).status) == (2, "failed")
 
 
+def test_a_store_of_large_data_that_is_away_for_a_moment_costs_no_request(
+    make_pipeline: Callable[..., Pipeline], tmp_path: Path
+) -> None:
+    """Invariant 5: a share that isn't mounted, and is again, is no reason for a failed result."""
+    claims, away = tmp_path / "claims", tmp_path / "away"
+    pipeline = make_pipeline("outage", HYVE_CLAIM_URL=f"file://{claims}")
+    file = tmp_path / "a.ndjson"
+    file.write_text("".join(f'{{"service": "s{i % 3}", "n": {i}}}\n' for i in range(300)))
+    asked = ("which?", "--file", str(file), "--id", "claimed")
+    assert hyve(pipeline, *asked, "--wait", "0", HYVE_CLAIM_BYTES="1024").returncode == 0
+    claims.rename(away)
+    pipeline.start("store", "llm")
+    until(lambda: "store: claimed: a: its data lies at" in (pipeline.supervisor.logs / "store.log").read_text(), 90)
+    away.rename(claims)
+    found = pipeline.result("claimed")
+    assert (found.status, found.tokens.original > 1_000) == ("inconclusive", True)
+    assert [record.key for record in pipeline.records("results")] == [b"claimed"]
+    assert pipeline.records("deadletters") == []
+
+
 def test_topics_that_do_not_exist_are_told_at_once(make_pipeline: Callable[..., Pipeline], tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text('{"a": 1}')
