@@ -101,7 +101,7 @@ class Health:
         self._places: dict[Place, _Standing] = {}
         self._waits: dict[str, tuple[str, float]] = {}
         self._notes: list[str] = []
-        self._told: tuple[str, ...] | None = None  # what was missing when the log was told last; none before
+        self._told = ""  # what the log was told last
         self._silent: float | None = None  # since when Kafka has not answered, as the log was told
         self._app: Any = None
 
@@ -367,20 +367,18 @@ class Health:
             self._silent = None
         if kafka is not None or any(fault.check == "stopping" for fault in missing):
             return  # why the worker isn't ready was said
-        told = tuple(fault.what for fault in missing)
-        if told == self._told:
-            return
-        before, self._told = self._told, told
-        if told:
-            # At the start nothing is amiss.
-            log.log(logging.WARNING if before == () else logging.INFO, "worker: not ready: %s", "; ".join(told))
+        counts = Counter(topic for topic, _ in self._assigned or ())
+        if missing:
+            told = f"not ready: {'; '.join(fault.what for fault in missing)}"
         elif self._standby:
-            log.info("worker: ready, as a standby: other workers have all partitions")
+            told = "ready, as a standby: other workers have all partitions"
         else:
-            counts = Counter(topic for topic, _ in self._assigned or ())
-            log.info(
-                "worker: ready: %s", ", ".join(f"{n} partitions of {topic}" for topic, n in sorted(counts.items()))
-            )
+            told = f"ready: {', '.join(f'{n} partitions of {topic}' for topic, n in sorted(counts.items()))}"
+        if told != self._told:
+            # At the start nothing is amiss.
+            level = logging.WARNING if missing and self._told.startswith("ready") else logging.INFO
+            self._told = told
+            log.log(level, "worker: %s", told)
 
     # What Prometheus reads; nothing of a partition stays when it goes.
 
