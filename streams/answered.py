@@ -21,13 +21,12 @@ from hyve.errors import HyveError
 from streams.app import now_ms
 from streams.recent import Recent
 from workers.kafka import RangeReader
-from workers.settings import Settings
+from workers.settings import PATIENCE, Settings
 
 log = logging.getLogger("hyve")
 
 _DAY = 86_400_000
 _FOREVER = 1 << 62
-_PATIENCE = 120.0
 
 
 class Answered:
@@ -62,7 +61,7 @@ class Answered:
     async def _recall(self, since: int) -> None:
         if since >= self._since:
             return
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + PATIENCE
         pause = 0.5
         while True:
             moves = self._moves

@@ -404,6 +404,8 @@ def run(app: faust.App, settings: Settings, in_hand: Callable[[], int] = lambda:
     worker.spinner = None
     try:
         worker.execute_from_commandline()
-    finally:
-        left = in_hand()
-        log.info("worker: ended, %s", f"{left} records in hand are read again" if left else "nothing in hand")
+    except SystemExit as end:
+        if not end.code:  # else the last line is what it died of
+            left = in_hand()
+            log.info("worker: ended, %s", f"{left} records in hand are read again" if left else "nothing in hand")
+        raise

@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from hyve.errors import HyveError
+from workers.settings import PATIENCE
 
 log = logging.getLogger("hyve")
 
 T = TypeVar("T")
 
-SECONDS: Final = 120.0
+SECONDS: Final = PATIENCE
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 

@@ -60,6 +60,9 @@ _ALIKE: Final = 0.77
 _TESTS: Final = ("TEST_", "CORPUS")
 """How the names begin that the project's tests and benchmarks read."""
 
+PATIENCE: Final = 120.0
+"""Seconds for which a record waits for what can't be reached: Kafka, or the store of large data."""
+
 _LEAST_MEMORY: Final = 64 << 20
 """Bytes below which a process can build no store at all."""
 
@@ -302,7 +305,7 @@ class Settings(BaseSettings):
     @property
     def stall_limit(self) -> float:
         """Seconds without anything done, with something to do, after which a worker counts as dead."""
-        return self.stall_timeout or self.longest_work * 1.2
+        return self.stall_timeout or max(self.longest_work, PATIENCE + self.prepare_timeout) * 1.2
 
     @property
     def record_limit(self) -> float:

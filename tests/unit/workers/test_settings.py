@@ -8,7 +8,7 @@ import pytest
 
 from hyve.errors import HyveError
 from workers import kafka
-from workers.settings import Settings, load
+from workers.settings import PATIENCE, Settings, load
 
 NUMBERS = sorted(name for name, field in Settings.model_fields.items() if field.annotation in (int, float))
 
@@ -119,6 +119,8 @@ def test_what_counts_as_dead_follows_the_longest_work() -> None:
     assert load(llm_timeout=600).stall_limit == 1.2 * 2 * 600
     assert load(llm_timeout=600, llm_base_url="http://m/v1", llm_model="m", llm_fallback_model="n").longest_work == 2400
     assert load(prepare_timeout=1000).longest_work == 2060
+    short = load(prepare_timeout=5, query_timeout=5, llm_timeout=5, collect_timeout=5)
+    assert short.stall_limit > PATIENCE + 5, "what waits for a store of files that is away is not dead"
     assert load(prepare_timeout=1000).rebalance_limit == 1200
     assert load(stall_timeout=301).stall_limit == 301
 
