@@ -288,10 +288,13 @@ class StoreStage:
         )
 
     async def _unusable(self, request_id: str, record: Incoming, why: str) -> Sequence[Outgoing]:
-        """The failed result of data that can't be used. No model was asked: the same may be sent again."""
+        """The failed result of data that can't be used. It is final, as every result is, where the request can be told
+        from others of its id."""
         digest = await self._digest(request_id, record)
-        self._progress.reached(request_id, ASKED, digest)
-        self._progress.forget(request_id)
+        if digest:
+            self._progress.reached(request_id, DONE, digest)
+        else:
+            self._progress.forget(request_id)
         failed = DiagnosisResult.of(Diagnosis("failed", why), request_id=request_id, finished=now_ms())
         return self._result(failed, digest)
 

@@ -356,12 +356,27 @@ async def test_an_answer_that_cannot_be_used_falls_back_to_the_rules() -> None:
     assert done.summary == "the model's answer could not be used: path y.(n): no such column"
 
 
-async def test_data_that_cannot_be_used_fails_with_the_reason_and_may_be_asked_again() -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (HyveError("the input is empty"), "the input is empty"),
+        (StoreFault("Traceback\nValueError: odd"), "the store failed on this data: ValueError: odd"),
+    ],
+)
+async def test_data_that_cannot_be_used_fails_with_the_reason_once_and_for_all(error: Exception, said: str) -> None:
+    """One id has one result, a failed one too: what a later try would say is nobody's second answer."""
     pool = Pool()
-    pool.raises["prepare"] = [HyveError("the input is empty"), StoreFault("Traceback\nValueError: odd")]
+    pool.raises["prepare"] = [error]
     store = stage(pool)
-    assert result(await store.request(request())).summary == "the input is empty"
-    assert result(await store.request(request())).summary == "the store failed on this data: ValueError: odd"
+    assert result(await store.request(request())).summary == said
+    assert await store.request(request()) == []
+
+
+async def test_a_failed_request_that_can_not_be_told_from_others_takes_nothing_from_them() -> None:
+    pool = Pool()
+    pool.raises["prepare"], pool.raises["digest"] = [HyveError("too large")], [HyveError("too large")]
+    store = stage(pool)
+    assert result(await store.request(request())).status == "failed"
     assert prompt(await store.request(request())).hop == 1
 
 
@@ -486,7 +501,7 @@ async def test_the_id_of_a_request_that_failed_is_used_up_too() -> None:
     assert (result(failed).status, failed[0].headers) == ("failed", {"hyve-request": b"d"})
     with pytest.raises(Poison, match="was used before"):
         await store.request(request(value=OTHER))
-    assert prompt(await store.request(request())).hop == 1
+    assert await store.request(request()) == []
 
 
 async def test_a_worker_that_has_just_started_knows_what_was_asked_under_an_id_from_its_result() -> None:
