@@ -50,7 +50,6 @@ Kind = Literal["intake", "store", "llm"]
 
 def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> None:
     """Runs a worker until it is told to stop. Raises `HyveError` at once where Kafka can't be reached."""
-    logging.config.dictConfig(logs.config(settings.log_level))  # what is said before the application starts, too
     logs.quiet()
     claims.check(settings.claim_url)
     if kind == "intake":
@@ -66,6 +65,7 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
     port = metrics.serve(settings, kind, health)
     sys.stderr.write(f"hyve worker {kind}: metrics on http://{settings.http_host}:{port}/metrics\n")
     sys.stderr.flush()
+    logging.config.dictConfig(logs.config(settings.log_level))  # the application would do so later
     if settings.rebalance_limit < settings.longest_call:
         log.warning(
             "worker: HYVE_REBALANCE_TIMEOUT (%g s) is below the longest call (%g s, by HYVE_PREPARE_TIMEOUT and "
@@ -151,11 +151,11 @@ def _llm(settings: Settings, health: Health) -> faust.App:
     model = configured(settings, lambda name, outcome: metrics.LLM_CALLS.labels(name, outcome).inc())
     stage = LlmStage(settings, model)
     told = "no model: the rules analyst answers" if model is None else f"model {model.name}"
-    log.info("llm: %s", told)
     health.note(told)
 
     async def hold() -> None:
         # A task of the application: it is cancelled after the streams have drained.
+        log.info("llm: %s", told)
         try:
             await asyncio.Event().wait()
         finally:
