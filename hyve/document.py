@@ -258,6 +258,9 @@ _EMBEDDED = Way(lambda source: (embedded(source),))
 _ESCAPED = Way(lambda source: read_escaped(source, 0))
 _ALLOWANCE = 8, 4 << 20
 """Fruitless work of recovery that a text may cost: for each of its characters, and beside."""
+_LOOKED, _MATCHED = 8, 4
+"""Characters in which lines are looked for that cost as much as one that is read; what one costs in which brackets are
+matched."""
 
 
 class _Scan:
@@ -276,6 +279,7 @@ class _Scan:
         self.line_start = self.looked = self.tried = 0
         self.first = True
         self.head = -1  # the head of a log line that was found last
+        self.alone = -1  # and the line with an object that is no row of a list
         self.pieces = heads.pieces_of_lines(text)[::-1]  # the last first
 
     def parts(self) -> Iterator[Part]:
@@ -383,9 +387,11 @@ class _Scan:
             value, end = escaped
             alone = first and REST_BLANK.match(text, end)  # else it is a field of its line
             return Part(value, (start, end), "json", ("repaired",), way=_ESCAPED) if alone else None, end
-        limit, closed = self._limit(start, first) if self.allowance > 0 or failed - start > 64 else (self.end, self.end)
+        limit, closed, rows = self.end, self.end, False
+        if self.allowance > 0 or failed - start > 64:
+            limit, closed, rows = self._limit(start, first)
         if self.allowance > 0 and LIKELY.match(text, start):
-            reading, work, resume, inner = recover(text, start, limit, closed, self.line_start, self.met)
+            reading, work, resume, inner = recover(text, start, limit, closed, self.line_start, self.met, rows)
             self.allowance -= work
             if reading is not None and (
                 reading.syntax == "python"
@@ -410,8 +416,9 @@ class _Scan:
             self.line_start = newline + 1
         return start - self.line_start < 256 and not self.text[self.line_start : start].strip()
 
-    def _limit(self, start: int, first: bool) -> tuple[int, int]:
-        """Where the text that may belong to a broken document ends, and where the document would be cut.
+    def _limit(self, start: int, first: bool) -> tuple[int, int, bool]:
+        """Where the text that may belong to a broken document ends, where the document would be cut, and whether it
+        has a list of one record a line.
 
         It is cut by its fence's end or the end of the text; not by the next line that is a record of its own (for an
         object that itself starts a line, as in NDJSON), that has the head of a log line, or that begins like the line
@@ -421,13 +428,29 @@ class _Scan:
         fence = bisect_left(self.fences, start)
         closed = end = self.fences[fence] if fence < len(self.fences) else self.end
         end = min(end, self._next_head(start))
+        record: str | None = None
         if first and text[start] == "{":
-            line = text.find("\n{", start, end)
-            if line >= 0 and raw_decode(self.decoder, text, line + 1)[2] < 0:
-                end = line + 1
+            line = text.find("\n{", start, end) + 1
+            self.allowance -= max(line - start, 0) // _LOOKED
+            if line and self.allowance > 0 and heads.goes_on(text, start, line):
+                self.allowance -= _MATCHED * (line - start)
+                record = heads.begins_rows(self.decoder, text, start, line, end)
+                line = line if record is None else self._next_alone(line, record)
+            if 0 < line < end and raw_decode(self.decoder, text, line)[2] < 0:
+                end = line
         elif not first:
             end = heads.next_alike(text, self.line_start, start, end)
-        return end, closed
+        return end, closed, record is not None
+
+    def _next_alone(self, start: int, record: str) -> int:
+        """Where the next line begins with an object that is no row of the list that goes on at `start`."""
+        if self.alone < start:
+            self.alone = heads.next_alone(self.decoder, self.text, start)
+        if not record:
+            return self.alone
+        found = heads.next_record(self.decoder, self.text, start, record)
+        self.allowance -= (found - start) // _LOOKED
+        return min(self.alone, found)
 
     def _next_head(self, start: int) -> int:
         """Where the next line begins that has the head of a log line; heads are looked for once."""

@@ -22,7 +22,7 @@ import orjson
 
 from hyve.exactjson import STRING, Decoder, flags, holds_pairs, too_deep
 from hyve.kept import MAX_DEPTH
-from hyve.longlists import BEGIN, FIRST_RECORD, first_record
+from hyve.longlists import ANY_BRACKET, BEGIN, FIRST_RECORD, NEXT_BRACKET, first_record
 from hyve.rawdecode import raw_decode
 
 
@@ -57,12 +57,6 @@ _BLOCK, _LONGEST_BLOCK, _TRIES, _CLOSERS, _SEEN = 1 << 10, 1 << 16, 3, 64, 8
 _FARTHEST, _SEPARATOR = 17, 64
 _EACH, _PER_CHARACTER, _LEAST_WORK = 200, 24, 1 << 18
 
-_TO_END = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
-_OTHER = r'[^"\[\]{}]*+'
-_NEXT_BRACKET = re.compile(
-    rf"{_OTHER}(?:(?:{_TO_END}|\{{{_OTHER}(?:{_TO_END}{_OTHER})*+\}}){_OTHER})*+[\[\]{{}}]", re.DOTALL
-)
-_ANY_BRACKET = re.compile(r"[^\[\]{}]*+[\[\]{}]")
 _BEHIND = re.compile(r"\s*+(?:,\s*+(?=\{)|\])")
 _FIELD = re.compile(rf"\s*+,\s*+{STRING.pattern}\s*+:", re.DOTALL)
 # A list's rows from the first on, one a line, up to its end, and such lists behind: they are no other documents.
@@ -133,12 +127,17 @@ class _Reader:
             failed = at
             lists = self._lists(at)
             if not lists:
-                return None
+                return self._whole_list(at)
             before = len(self.cuts), self.cuts[-1:]
             self._mend(lists, self._place(at))
             if (len(self.cuts), self.cuts[-1:]) == before:
                 return self._before(lists, at)
             failed = -1
+
+    def _whole_list(self, failed: int) -> Flawed | None:
+        """The first list of objects, where all of it stands before the offset where the text fails outside of it."""
+        head = None if self.cuts else first_record(self.text, self.start, self._place(failed))
+        return head and Flawed(None, self.start, (), (), self.work, head.start("open"))
 
     def _spent(self) -> bool:
         return self.work > _PER_CHARACTER * (self.reached - self.start) + _LEAST_WORK
@@ -189,7 +188,7 @@ class _Reader:
         stack: list[int] = []
         at, mended = 0, self.mended
         self.work += failed
-        while match := _NEXT_BRACKET.match(mended, at, failed):
+        while match := NEXT_BRACKET.match(mended, at, failed):
             at = match.end()
             if mended[at - 1] in "[{":
                 stack.append(at - 1)
@@ -267,10 +266,10 @@ class _Reader:
 
         Brackets tell it, those outside of strings, or, where the flaw is one of quotes, all.
         """
-        ends = (self._list_end(at, stop, brackets) for brackets in (_NEXT_BRACKET, _ANY_BRACKET))
+        ends = (self._list_end(at, stop, brackets) for brackets in (NEXT_BRACKET, ANY_BRACKET))
         return next((end for end in ends if end >= 0 and _FIELD.match(self.text, end + 1)), -1)
 
-    def _list_end(self, at: int, stop: int, brackets: re.Pattern[str] = _NEXT_BRACKET) -> int:
+    def _list_end(self, at: int, stop: int, brackets: re.Pattern[str] = NEXT_BRACKET) -> int:
         """Where the bracket is that ends a list which is open at `at`, in an item or behind one, as `brackets` tell; -1
         for nowhere before `stop`."""
         depth = int(self.text[at - 1] == "{")

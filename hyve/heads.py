@@ -3,6 +3,9 @@
 Rules:
 - A head is a time or the word of a level at a line's start; or what a line begins with is its head as well, its digits
   aside (`web-1 got {...`, `web-12 failed`).
+- A line that begins with an object is a record of its own, but for one in a list that the document before it has open:
+  a comma or the list's bracket stands before it, and a comma or the end behind it (`{"items": [{...},` and `{...},` on
+  the next line).
 - A line that a container runtime wrote piece by piece (tag P, the last piece F) is whole only when it is joined: what
   begins in one piece may end in another.
 """
@@ -10,6 +13,10 @@ Rules:
 from __future__ import annotations
 
 import re
+
+from hyve.longlists import ANY_BRACKET, FIRST_RECORD, NEXT_BRACKET
+from hyve.rawdecode import raw_decode
+from hyve.strictjson import STRING, Decoder
 
 _LEVELS = "TRACE|DEBUG|DBG|INFO|INF|NOTICE|WARNING|WARN|WRN|ERROR|ERR|FATAL|CRITICAL|CRIT|SEVERE|PANIC"
 _HEAD = re.compile(
@@ -26,6 +33,12 @@ _HEAD = re.compile(
 _FIRST_TOKEN = re.compile(r"[\w\[(<][^\s{]{1,63}+(?=\s)|\w(?=\s)")
 _ALIKE = 4096
 """How far a line is looked for that begins like another."""
+_FIRST_KEY = re.compile(rf"\{{\s*+({STRING.pattern})", re.DOTALL)
+_BEFORE = 64
+"""Blanks that may stand before the object of a row."""
+_GOES_ON = re.compile(r"\s*+[,\]]")
+_CUT = re.compile(r"\s*+\Z|[ \t\r]*+\n[ \t\r]*+\n")
+"""What stands behind a row of a list: more of it, or what cuts a document."""
 _PIECE = re.compile(r"^\S{19,40} (stdout|stderr) ([FP])(?: .*+)?\n?", re.MULTILINE)
 
 
@@ -44,6 +57,73 @@ def next_alike(text: str, line: int, start: int, end: int) -> int:
     pattern = "[0-9]+".join(map(re.escape, re.split("[0-9]+", token.group())))
     match = re.compile(rf"\n{pattern}(?=\s)").search(text, start, near)
     return match.start() + 1 if match else end
+
+
+def goes_on(text: str, start: int, line: int) -> bool:
+    """Whether the object at `line`, where a line begins, may be one of a list that is open before it."""
+    before = text[max(start, line - _BEFORE) : line].rstrip()
+    return before[-1:] == "[" or (before[-1:] == "," and before[:-1].rstrip()[-1:] == "}")
+
+
+def begins_rows(decoder: Decoder, text: str, start: int, line: int, end: int) -> str | None:
+    """How a record like the document from `start` on begins, where the object at `line`, which may go on a list, is no
+    such record but one of a list that the document has open; "" where the two can't be told apart; else None.
+
+    The object that is the last one before the `end` is a record of its own if it begins like one.
+    """
+    opened = _open_list(text, start, line)
+    if opened < 0:
+        return None
+    outer, own = (_FIRST_KEY.match(text, at) for at in (start, line))
+    first = FIRST_RECORD.match(text, opened)
+    key = first["key"] if first else None
+    record = "" if outer is None or outer[1] == key else outer[0]
+    _, behind, failed = raw_decode(decoder, text, line)
+    if failed < 0 and not _GOES_ON.match(text, behind, end):
+        item = first is not None and first.start("item") < line
+        if not (_CUT.match(text, behind, end) or (item and record and own and own[1] == key)):
+            return None
+        if outer and own and outer[1] == own[1] and not (item and not record):
+            return None
+    return record
+
+
+def _open_list(text: str, start: int, end: int) -> int:
+    """Where the innermost bracket stands that is open at `end` if it is a list's, else -1. Where a missing quote hides
+    that, all brackets tell it."""
+    for brackets in (NEXT_BRACKET, ANY_BRACKET):
+        opened: list[int] = []
+        at = start
+        while match := brackets.match(text, at, end):
+            at = match.end()
+            if text[at - 1] in "[{":
+                opened.append(at - 1)
+            elif opened:
+                opened.pop()
+        if opened and text[opened[-1]] == "[":
+            return opened[-1]
+    return -1
+
+
+def next_alone(decoder: Decoder, text: str, start: int) -> int:
+    """Where the next line behind `start` begins with an object that is no row of a list: no comma or bracket stands
+    before it, nor behind it; beyond the end if none does."""
+    line = text.find("\n{", start)
+    while line >= 0:
+        if not goes_on(text, start, line):
+            behind = raw_decode(decoder, text, line + 1)[1]
+            if not _GOES_ON.match(text, behind):
+                return line + 1
+            line = behind - 1
+        line = text.find("\n{", line + 1)
+    return len(text) + 1
+
+
+def next_record(decoder: Decoder, text: str, start: int, record: str) -> int:
+    """Where the next line behind `start` begins with `record`; beyond the end if none does, or as a row of a list."""
+    line = text.find(f"\n{record}", start) + 1
+    _, behind, failed = raw_decode(decoder, text, line) if line else (None, 0, 0)
+    return line if failed < 0 and not _GOES_ON.match(text, behind) else len(text) + 1
 
 
 def pieces_of_lines(text: str) -> list[tuple[int, int]]:

@@ -79,12 +79,13 @@ class Attempt(NamedTuple):
     inner: int = -1
 
 
-def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[str]) -> Attempt:
+def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[str], rows: bool = False) -> Attempt:
     """Tries to read what stands between `start`, a bracket, and `limit`.
 
     `closed` is the end of the text (blanks left out) or of the code fence, which cuts a document; `limit` is the same,
     or where the next record or log line begins; `line` is where the line of `start` begins. `met` takes the flag
-    `too_deep`, and `truncated` where a document was cut before its first whole item.
+    `too_deep`, and `truncated` where a document was cut before its first whole item. Of a document with one record a
+    line (`rows`) it is known that `limit` cuts it, too.
     """
     ahead, work = _read_ahead(text, start, limit)
     run = _balanced(text, start, limit) if ahead is None else _balanced_around(ahead, start)
@@ -124,6 +125,11 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
     if flawed.elided:
         work += flawed.work
         flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)
+    if flawed.value is None and rows and run.end is None and limit < closed:
+        reading, read, _ = _cut(text, start, limit, _read_ahead(text, start, limit)[0])
+        if reading is not None and reading.value:
+            return Attempt(reading, 0, reading.end)
+        work += _PIECES * read
     return _flawed(flawed, start, work)
 
 
