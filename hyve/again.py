@@ -58,6 +58,11 @@ def values(documents: Sequence[tuple[Way, str]]) -> list[Any]:
     return read
 
 
+def is_quick(way: Way, source: str) -> bool:
+    """Whether a document can be said in strict JSON, which is read some ten times as quickly as anything else."""
+    return way is STRICT or _at_once([way.plain(source)]) is not None
+
+
 def _at_once(plain: Sequence[str | None]) -> list[Any] | None:
     sources = [source for source in plain if source is not None]
     return strictjson.at_once(sources) if len(sources) == len(plain) else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +33,11 @@ class Pairs(tuple[tuple[Any, Any], ...]):
     """
 
     __slots__ = ()
+
+    def unique(self) -> dict[str, Any]:
+        """The fields that have a text for a name, and one that isn't repeated."""
+        names = Counter(key for key, _ in self if type(key) is str)
+        return {key: value for key, value in self if type(key) is str and names[key] == 1}
 
 
 class Decoder(json.JSONDecoder):

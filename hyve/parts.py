@@ -2,7 +2,7 @@
 
 Rules:
 - A part of a long text is made when it is asked for, and its value is read from the text then. Values are held only of
-  those that can't be read by themselves.
+  those that can't be read by themselves, and of a few long ones that only a slow way reads: they are asked for often.
 - Offsets take four bytes each, and what many parts share one: a part may have no more than six characters.
 """
 
@@ -164,6 +164,7 @@ class ManyParts(_Made[Part]):
         self._kinds, self._distinct = array("B"), dict[Kind, int]()
         self._by_number: list[Kind] = []
         self._held: dict[int, Any] = {}
+        self._slow = 0
         self._more: dict[int, tuple[str, tuple[Unread, ...]]] = {}
         for part in parts:
             self.append(part)
@@ -177,8 +178,9 @@ class ManyParts(_Made[Part]):
         if type(held) is _Unread:
             kind = held.parts.kind(held.number)._replace(flags=part.flags, way=part.way)
         else:
-            kind = Kind(part.syntax, part.flags, part.way, type(held) is list, is_bare(held))
-            if part.way is None:
+            way = None if part.way is None or self._is_slow(part.way, *part.span) else part.way
+            kind = Kind(part.syntax, part.flags, way, type(held) is list, is_bare(held))
+            if way is None:
                 self._held[len(self)] = held
         if part.partial_tail or part.unread:
             self._more[len(self)] = part.partial_tail, part.unread
@@ -186,6 +188,17 @@ class ManyParts(_Made[Part]):
         self.starts.append(part.span[0])
         self.ends.append(part.span[1])
         self._kinds.append(number)
+
+    def _is_slow(self, way: Way, start: int, end: int) -> bool:
+        """Whether a long part takes long to be read again, and its value can be held: there is room for so many."""
+        if (
+            end - start < _LONG_PART
+            or self._slow + end - start > _MOST_SLOW
+            or again.is_quick(way, self.text[start:end])
+        ):
+            return False
+        self._slow += end - start
+        return True
 
     def extend(self, kind: Kind, spans: Sequence[tuple[int, int]]) -> None:
         """Takes in some parts of one kind, behind all others, whose values are not held."""
@@ -265,6 +278,9 @@ class ManyParts(_Made[Part]):
             at = start
             yield line
 
+
+_LONG_PART, _MOST_SLOW = 1 << 16, 1 << 24
+"""Characters of a part that may be slow to read again, and of all such parts whose values are held."""
 
 _STEP, _MOST = 1 << 5, 1 << 10
 """Values whose containers are counted and that are added to a run together, and values of a run at most."""

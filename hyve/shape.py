@@ -236,27 +236,27 @@ class Shredder:
             return self.objects(table, path, rows, values, derived)
         if kinds == {list}:
             return self.lists(table, path, rows, values, derived)
-        if kinds == {Pairs}:
-            elements = [[{"key": key, "value": value} for key, value in pairs] for pairs in values]
-            self.child(table, (*path, PAIRS), rows, elements, derived)
-            return "d"
         return self.mixed(table, path, rows, values, derived)
 
     def mixed(
         self, table: TableData, path: Path, rows: Sequence[int], values: list[Any], derived: bool
     ) -> list[Signature]:
         signatures: list[Signature] = ["n"] * len(values)
-        for group in (None, dict, list, Pairs):  # scalars first: lists then leave the path's column to them
-            picks = [
-                i
-                for i, value in enumerate(values)
-                if (type(value) is group if group else type(value) not in CONTAINERS and value is not None)
-            ]
+        repeats = [i for i, value in enumerate(values) if type(value) is Pairs]
+        elements = [[{"key": key, "value": value} for key, value in values[i]] for i in repeats]
+        values = [value.unique() or value if type(value) is Pairs else value for value in values]
+        groups = [None if value is None else type(value) if type(value) in CONTAINERS else "v" for value in values]
+        for group in ("v", dict, list):  # scalars first: lists then leave the path's column to them
+            picks = [i for i, own in enumerate(groups) if own is group]
             if not picks:
                 continue
             found = self.node(table, path, [rows[i] for i in picks], [values[i] for i in picks], derived)
             for place, i in enumerate(picks):
                 signatures[i] = found[place] if isinstance(found, list) else found
+        if repeats:  # all of their fields stand in the pairs; those that are not repeated stand in columns, too
+            self.child(table, (*path, PAIRS), [rows[i] for i in repeats], elements, derived)
+            for i in repeats:
+                signatures[i] = "d"
         return signatures
 
     def scalars(

@@ -9,8 +9,10 @@ Rules:
 - Quantities (`10m`, `16419384Ki`) are numbers: cores, and bytes.
 - A condition is bad where it says False or Unknown of what should be (Ready, Available) or True of what shouldn't
   (Degraded). A node under pressure is ready as long as it says so; its reason is the pressure.
-- What has fewer ready replicas than it wants isn't ready, whatever its conditions say; counts of 0 are left out of a
-  status. Of an autoscaler they are the desired and the current ones. `ready` is None where nothing says anything of it.
+- What isn't told is None, as where the end of a text cut it: a pod without the statuses of its containers is ready as
+  its condition or phase says, and a count that is left out of a status is 0 only beside the others.
+- What has fewer ready replicas than it wants isn't ready, whatever its conditions say. Of an autoscaler they are the
+  desired and the current ones. `ready` is None where nothing says anything of it.
 - `reason` of a container is that of its present state, `last_reason` that of its last end. A pod's is the reason of
   that of its containers that fails now (the one restarted most often, `container`), else what the pod itself says.
 """
@@ -35,6 +37,8 @@ _GOOD = frozenset(
 _BAD = frozenset({"Degraded", "Failing", "Failed", "ReplicaFailure", "Stalled", "OutOfDisk"})
 _PRESSURE = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 _REPLICATED = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Rollout"})
+_COUNTED = frozenset({"replicas", "updatedReplicas", "unavailableReplicas"})
+"""Counts one of which every status has; they stand behind `readyReplicas`, by the alphabet."""
 _PHASES = {
     **dict.fromkeys(("Bound", "Active", "Available", "Running", "Succeeded", "Ready"), True),
     **dict.fromkeys(("Pending", "Lost", "Failed", "Terminating", "Unknown"), False),
@@ -114,8 +118,8 @@ def _pod(item: dict[str, Any], result: Relations) -> None:
             "namespace": namespace,
             "node": text(spec.get("nodeName")),
             "phase": text(status.get("phase")),
-            "ready": bool(started) and all(container.get("ready") is True for container in started),
-            "restarts": sum([row["restarts"] or 0 for row in containers]),
+            "ready": _ready(status, containers),
+            "restarts": _restarts(status, containers),
             "reason": reason,
             "message": message,
             "container": container,
@@ -124,6 +128,28 @@ def _pod(item: dict[str, Any], result: Relations) -> None:
             "labels": mapping(meta.get("labels")),
         }
     )
+
+
+_NOT_READY = frozenset({"Pending", "Succeeded", "Failed"})
+
+
+def _ready(status: dict[str, Any], containers: list[Row]) -> bool | None:
+    """Whether a pod is ready: all of its containers are, or else what its condition or its phase says."""
+    told = [row["ready"] for row in containers if not row["init"]]
+    if False in told or (told and None not in told):
+        return False not in told
+    said = next((said.get("status") for said in dicts(status.get("conditions")) if said.get("type") == "Ready"), None)
+    if said in ("True", "False"):
+        return bool(said == "True")
+    return False if status.get("phase") in _NOT_READY else None
+
+
+def _restarts(status: dict[str, Any], containers: list[Row]) -> int | None:
+    """How often a pod's containers were started anew; None where that isn't told of all that may have been started."""
+    counts = [row["restarts"] for row in containers if not row["init"] or row["restarts"] is not None]
+    if status.get("phase") == "Pending":  # what has no count was not started
+        return sum([count or 0 for count in counts])
+    return None if None in counts or not counts else sum(counts)
 
 
 def _trouble(status: dict[str, Any], containers: list[Row], statuses: list[dict[str, Any]]) -> tuple[str, str, str]:
@@ -257,7 +283,8 @@ def _replicas(
         wanted, there = integer(status.get("desiredReplicas")), integer(status.get("currentReplicas"))
     else:
         wanted, there = integer(spec.get("replicas")), integer(status.get("readyReplicas"))
-        if kind not in _REPLICATED or type(item.get("status")) is not dict:
+        known = type(item.get("status")) is dict and not (wanted and status.keys().isdisjoint(_COUNTED))
+        if kind not in _REPLICATED or not known:
             return wanted, there
     return wanted, 0 if there is None and wanted is not None else there
 

@@ -338,3 +338,29 @@ def test_what_holds_no_data_is_refused_or_empty(data: bytes) -> None:
     except HyveError:
         return
     check_store(document)
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "long", "alone"])
+def test_fields_of_a_record_that_repeats_a_key_stand_in_their_columns(form: str) -> None:
+    """H21: what doesn't repeat is queried as in other records; what repeats keeps all of its values in the pairs."""
+    lines = [
+        '{"id": 1, "level": "error", "at": {"x": 5, "x": 6, "y": 7}, "tags": [{"k": 1}], "level": "warn"}',
+        '{"id": 2, "level": "info", "at": {"x": 8, "y": 9}, "tags": [{"k": 2}]}',
+    ]
+    texts = {
+        "lines": "\n".join(lines),
+        "list": f"[{','.join(lines)}]",
+        "long": "\n".join(lines * 5_000),
+        "alone": lines[0],
+    }
+    document = parse(texts[form])
+    with Datastore.from_document(document) as store:
+        assert [store.reconstruct(i) for i in range(min(len(document.parts), 4))] == [
+            part.value for part in document.parts[:4]
+        ]
+        ids = (1,) if form == "alone" else (1, 2)
+        assert store.query("SELECT id FROM records LIMIT 2").rows == tuple((i,) for i in ids)
+        if form != "alone":
+            rows = store.query("SELECT level, at_x, at_y FROM records LIMIT 2").rows
+            assert rows == ((None, None, 7), ("info", 8, 9))
+        assert store.query("SELECT value FROM pairs WHERE key = 'level' LIMIT 2").rows == (("error",), ("warn",))

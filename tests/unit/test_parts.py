@@ -185,3 +185,16 @@ def test_lines_with_commas_are_no_text_beside() -> None:
     with hyve.Datastore.from_document(document) as store:
         assert [table.name for table in store.catalog.tables] == ["records"]
         assert store.reconstruct(59_999) == {"a": 59_999}
+
+
+def test_a_long_part_that_is_slow_to_read_again_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invariant 1: one word of Python, and a string that Python's parser has to read, in a list of JSON."""
+    records = [{"id": i, "ok": True, "msg": 'a "b"\n', "n": {"t": "x" * 80}} for i in range(6_000)]
+    text = json.dumps(records).replace("true", "True", 1)
+    document = hyve.parse(text)
+    assert isinstance(document.parts, ManyParts)
+    assert document.syntaxes[0] == "python"
+    monkeypatch.setattr("hyve.literals._parsed", None)  # nothing is read from here on
+    with hyve.Datastore.from_document(document) as store:
+        assert fetched(store, "SELECT count(*) FROM records") == [(6_000,)]
+        assert store.reconstruct(0) == records

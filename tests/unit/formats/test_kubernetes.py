@@ -139,10 +139,10 @@ def waiting(name: str, reason: str, restarts: int = 0, message: str = "") -> dic
 
 
 def test_reasons_of_pods() -> None:
-    completed = {"name": "job", "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+    completed = {"name": "job", "restartCount": 0, "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
     for status, reason, container, message, restarts in (
-        ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "Evicted", "", "low on memory", 0),
+        ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "Evicted", "", "low on memory", None),
         ({"phase": "Pending", "conditions": [unschedulable]}, "Unschedulable", "", "0/3 nodes", 0),
         (
             {
@@ -215,6 +215,37 @@ def test_replicas(
     assert (row["replicas"], row["ready_replicas"], row["ready"]) == (wanted, there, ready)
     if ready is False:
         assert row["message"] == f"{there} of {wanted} replicas are ready"
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "restarts"),
+    [
+        ({"phase": "Running"}, None, None),
+        ({"phase": "Running", "containerStatuses": []}, None, None),
+        ({"phase": "Running", "containerStatuses": [{"name": "c"}]}, None, None),
+        ({"phase": "Running", "containerStatuses": [{"name": "c", "ready": True, "restartCount": 3}]}, None, None),
+        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, True, None),
+        ({"phase": "Failed"}, False, None),
+        ({"phase": "Pending"}, False, 0),
+        (
+            {"containerStatuses": [{"name": name, "ready": name == "c", "restartCount": 3} for name in "cd"]},
+            False,
+            6,
+        ),
+    ],
+)
+def test_what_no_status_tells_of_a_pod_is_none(
+    status: dict[str, Any], ready: bool | None, restarts: int | None
+) -> None:
+    """A status that the end of the text cut says nothing of what it lacks."""
+    spec = {"containers": [{"name": "c"}, {"name": "d"}]}
+    found = relations([{"kind": "Pod", "metadata": {"name": "p"}, "spec": spec, "status": status}])
+    assert (found["pods"][0]["ready"], found["pods"][0]["restarts"]) == (ready, restarts)
+
+
+def test_a_status_without_its_counts_tells_nothing_of_replicas() -> None:
+    row = thing("Deployment", {"replicas": 3}, {"conditions": [condition("Available", "True", "Min")]})
+    assert (row["replicas"], row["ready_replicas"], row["ready"]) == (3, None, True)
 
 
 def test_a_rollout_that_is_stuck() -> None:
