@@ -78,7 +78,7 @@ class Document:
 
 
 @collector_paused()
-def parse(source: str | bytes, name: str = "") -> Document:
+def parse(source: str | bytes | bytearray | memoryview, name: str = "") -> Document:
     """Finds and reads every structured part of `source`.
 
     `name` names the root table in the store (a file's stem, say). Raises InputError for binary data.

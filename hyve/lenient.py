@@ -27,6 +27,10 @@ _NO_GAP = frozenset(r"""abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'', re.DOTALL)
 _TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "\"'"}
 _TWO_STRINGS = {quote: re.compile(rf"(?<!\\){quote}\s*+[,:;]?\s*+{quote}") for quote in "\"'"}
+_NO_COLON = re.compile(
+    r"""["']\s*+(?:[\[{,]|(?:true|false|null|None|True|False|NaN|-?\d[\w.+-]*+)\s*+,?\s*+["']|[^"',]*+,\s*+["'])"""
+)
+"""What stands in no key with quotes inside: a value, and another key behind it."""
 _KEY = re.compile(r"[A-Za-z_$@:][\w$.@/-]*+|-?\d[\w.]*+")
 _BARE = re.compile(r"""[^\s,\[\]{}"'()<>;`#]++""")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?")
@@ -191,6 +195,8 @@ class _Reader:
             end = match.end()
             if after.match(source, end):
                 text = source[self.at + 1 : end - 1]
+                if place == "key" and _NO_COLON.search(text):
+                    raise ValueError("no colon")
                 if _TWO_STRINGS[quote].search(text):
                     raise ValueError("two strings, not one with quotes inside")
                 self.at = end

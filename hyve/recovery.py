@@ -348,6 +348,8 @@ _SIGN = re.compile(r"[@?!#$%^&*~|<>=;]|(?<![\w.-])-(?=\d)")
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
 _JOINED = re.compile(r'\\"(?:\s|\\[nrt])*+[,:;]?(?:\s|\\[nrt])*+\\"')
+_NO_COLON = re.compile(r'\\"\s*+(?:(?:null|true|false|-?\d[\w.+-]*+)\s*+,?|[\[{]|[^",]*+,)\s*+\\"(?:[^"\\]|\\.)*+":')
+"""The end of a key that holds a value and another key: what json_repair makes of a colon that is missing."""
 _BRACKET = re.compile(r"[\[\]{}]")
 # Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
 _KEY_INSIDE = re.compile(r""":[^,:\[\]{}"'\n]*\s[A-Za-z_]\w*:""")
@@ -370,6 +372,7 @@ def _covers(value: Any, source: str) -> bool:
         and not _HOLE.search(code)
         and not _KEY_INSIDE.search(code)
         and not _JOINED.search(shown)
+        and not _NO_COLON.search(shown)
     )
 
 

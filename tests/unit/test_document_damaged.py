@@ -426,3 +426,20 @@ def test_an_allowance_that_is_used_up_is_told(monkeypatch: pytest.MonkeyPatch) -
     document = parse(text)
     assert [part for part in document.parts if part.syntax != "lines"] == []
     assert "unparsed" in document.flags
+
+
+@pytest.mark.parametrize("value", ["true", "null", "5", "-1.5", '"x"', '{"x": 1}', "[1]"])
+def test_a_missing_colon_makes_no_key_of_a_value(value: str) -> None:
+    """H7: the record stays text; another one of the list is read."""
+    broken = f'{{"id": 1, "ok" {value}, "msg": "x"}}'
+    for text in (broken, f'[{broken}, {{"id": 2, "ok": false, "msg": "y"}}]'):
+        document = parse(text)
+        found = [part.value for part in document.parts]
+        assert not any(
+            "msg" in key and key != "msg"
+            for part in found
+            for row in ([part] if isinstance(part, dict) else part)
+            for key in row
+        )
+        assert "unparsed" in document.flags
+        assert '"msg": "x"}' in document.prose
