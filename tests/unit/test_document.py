@@ -104,8 +104,9 @@ def test_utf16_is_told_without_a_mark() -> None:
         document = parse('{"a": "é", "b": [1, 2]}'.encode(encoding))
         assert document.parts[0].value == {"a": "é", "b": [1, 2]}
         assert document.flags == ("utf16",)
-    with pytest.raises(InputError, match="UTF-16"):
-        parse(b"\xff\xfea\x00b")
+    document = parse(b"\xff\xfea\x00b")  # cut in the middle of a character
+    assert document.text == "a" + chr(0xDC00 + ord("b"))
+    assert document.flags == ("utf16", "lone_surrogate")
 
 
 def test_zero_bytes_are_kept_and_told() -> None:
