@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cache
 from heapq import merge
 from itertools import accumulate, chain, islice
-from typing import Any
 
 from hyve import delimited, heads, strictjson, tables
 from hyve.again import CONTROLS, STRICT, Way
@@ -38,6 +37,7 @@ from hyve.parts import (
     Part,
     Spans,
     Syntax,
+    holds_containers,
     kinds_of,
     parts_of,
     spans_of,
@@ -46,7 +46,7 @@ from hyve.parts import (
 )
 from hyve.rawdecode import raw_decode
 from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, cut_large, read_root, recover
-from hyve.strictjson import Decoder, Pairs, too_deep
+from hyve.strictjson import Decoder, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
 
@@ -375,7 +375,7 @@ class _Scan:
             if failed < 0:
                 if too_deep(value, text[start:end]):
                     self.met.add("too_deep")
-                elif _holds_containers(value) or (first and REST_BLANK.match(text, end)):
+                elif holds_containers(value) or (first and REST_BLANK.match(text, end)):
                     flags = strictjson.flags(text[start:end], self.with_controls if mended else self.decoder)
                     return Part(value, (start, end), "json", mended + flags, way=CONTROLS if mended else STRICT), end
                 return None, end
@@ -395,7 +395,7 @@ class _Scan:
             self.allowance -= work
             if reading is not None and (
                 reading.syntax == "python"
-                or _holds_containers(reading.value)
+                or holds_containers(reading.value)
                 or (first and REST_BLANK.match(text, reading.end))
             ):
                 return _part(start, reading), reading.end
@@ -457,13 +457,6 @@ class _Scan:
         if self.head < start:
             self.head = heads.next_head(self.text, start)
         return self.head
-
-
-def _holds_containers(value: Any) -> bool:
-    """Whether a bracketed run is data by itself, rather than punctuation of a log line such as `[12]` or `[]`."""
-    if isinstance(value, list):
-        return any(isinstance(item, dict | list | Pairs) for item in value)
-    return bool(value)
 
 
 def _with_tables(text: str, parts: list[Part] | ManyParts) -> list[Part] | ManyParts:

@@ -155,6 +155,13 @@ def is_bare(value: Any) -> bool:
     return isinstance(value, list) and not any(isinstance(item, dict | Pairs) for item in value[:_RECORDS])
 
 
+def holds_containers(value: Any) -> bool:
+    """Whether a bracketed run is data by itself, rather than punctuation of a log line such as `[12]` or `[]`."""
+    if isinstance(value, list):
+        return any(isinstance(item, dict | list | Pairs) for item in value)
+    return bool(value)
+
+
 class ManyParts(_Made[Part]):
     """The parts of a long text, in the order of their spans."""
 
