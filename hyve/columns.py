@@ -127,7 +127,7 @@ class Columns:
             self._kept.update(self._read(names))
 
     def array(self, name: str) -> pa.Array[Any]:
-        """All values of a column, in the order of the rows."""
+        """All values of a column, in the order of the rows; texts may come as codes."""
         if not self._small:
             return self._read([name])[name]
         if name not in self._kept:
@@ -149,15 +149,16 @@ class Columns:
             elif _rises(array):  # as the numbers of lines do: a table of all of them takes ten times their memory
                 found = np.arange(len(array), dtype=np.int32), Values(array, array.type)
             else:
-                if pa.types.is_floating(array.type):
+                kind, told = array.type, None
+                if pa.types.is_floating(kind):
                     array = pc.add(array, 0.0)  # -0.0 is 0.0
+                elif pa.types.is_dictionary(kind):
+                    kind, array, told = kind.value_type, array.indices, array.dictionary
                 coded = array.dictionary_encode()
                 codes = (coded.indices.fill_null(-1) if coded.null_count else coded.indices).to_numpy()
-                few = len(coded.dictionary) <= _FEW
-                found = (
-                    codes.astype(np.int8) if few and not self._small else codes,
-                    Values(coded.dictionary, array.type),
-                )
+                values = coded.dictionary if told is None else told.take(coded.dictionary)
+                few = len(values) <= _FEW
+                found = codes.astype(np.int8) if few and not self._small else codes, Values(values, kind)
             if self._small or len(found[1]) <= _FEW:
                 self._coded[name] = found
         return found

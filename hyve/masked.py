@@ -370,7 +370,7 @@ def changed(
     coded = column.dictionary_encode()
     texts = coded.dictionary.to_pylist()
     told = list(cells(texts, name))
-    return None if told == texts else pa.array(told, column.type).take(coded.indices)
+    return None if told == texts else pa.array(told, coded.dictionary.type).take(coded.indices)
 
 
 def _changed_lists(
@@ -407,6 +407,9 @@ def _untold(values: pa.Array[Any], texts: pa.Array[Any], shown: pa.Array[Any]) -
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Whether values are texts, which may come as codes."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 

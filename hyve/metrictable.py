@@ -143,7 +143,7 @@ def _values(samples: TableData, coded: bool) -> tuple[Any, Any] | None:
 
 
 def _nothing(rows: int, kind: type, coded: bool) -> Any:
-    """A column of numbers without one; in equal chunks where texts are codes, as no array is plain then."""
+    """A column of numbers without one; in chunks that share one array where texts are codes."""
     nulls = pa.nulls(min(rows, _NULLS) if coded else rows, pa.float64() if kind is float else pa.int64())
     if not coded:
         return nulls

@@ -7,7 +7,7 @@ Rules:
   all values at once.
 - Arrays are joined column by column, and the runs' own freed on the way.
 - Relations say the same of many rows (a series' name and labels of each of its samples). So their texts are held as
-  codes, and their columns stay in chunks, one a run: nobody reads them before DuckDB does.
+  codes, and their columns stay in chunks, one a run, until they are read one by one or loaded.
 """
 
 from __future__ import annotations

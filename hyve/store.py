@@ -123,7 +123,7 @@ class Datastore:
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
         self._text = sum(len(source.text) for source in self.sources)
-        at_once = size > _COMPRESSED or not all(_plain(root.data) for root in roots)
+        at_once = size > _COMPRESSED
         self._own = at_once or size > _LARGE
         if at_once:
             self._open()
@@ -232,10 +232,11 @@ class Datastore:
         return name
 
     def columns(self, table: str, names: Sequence[str], lists: Collection[str] = ()) -> dict[str, pa.Array[Any]]:
-        """Columns of a table, in the order of its rows; those that are `lists` as DuckDB's text of them."""
+        """Columns of a table, in the order of its rows; those that are `lists` as DuckDB's text of them. Texts may
+        come as codes."""
         held, _ = self._waiting.get(table, (_NOTHING, {}))
         if held.keys() >= set(names):
-            return {name: list_texts(held[name]) if name in lists else held[name] for name in names}
+            return {name: list_texts(held[name]) if name in lists else _whole(held[name]) for name in names}
         selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
         read: pa.Table = self._open(table).sql(f"SELECT {', '.join(selected)} FROM {quote(table)}").to_arrow_table()
         return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
@@ -426,10 +427,14 @@ def _bytes(data: TableData) -> int:
     return _size(column.array for columns in tables for column in columns if column.array is not None)
 
 
-def _plain(data: TableData) -> bool:
-    """Whether all columns of a table and those below it are held in arrays of their values, not in runs or codes."""
-    columns = (column for table in data.walk() for column in table.columns.values())
-    return not any(isinstance(column.array, pa.ChunkedArray | pa.DictionaryArray) for column in columns)
+def _whole(column: Any) -> pa.Array[Any]:
+    """A column that may come in chunks as an array; codes of one chunk may be too narrow for the texts of all."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return (column.cast(_WIDE) if pa.types.is_dictionary(column.type) else column).combine_chunks()
+
+
+_WIDE = pa.dictionary(pa.int32(), pa.string())
 
 
 __all__ = ["Copy", "Datastore", "Source"]

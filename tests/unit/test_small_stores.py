@@ -206,16 +206,101 @@ def test_secrets_are_learnt_from_distinct_values_in_order(pairs: list[tuple[str 
                 assert found == [tuple(row) for row in store.query(wanted).rows]
 
 
-def test_a_store_of_runs_and_codes_is_loaded_at_once() -> None:
-    """H21: only plain arrays wait; what a very long list is read in (chunks, codes) goes to DuckDB as it comes."""
-    points = [[1_700_000_000 + i, str(i % 100)] for i in range(260_000)]
-    text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [
-        {"metric": {"__name__": "up", "job": "a"}, "values": points}]}})  # fmt: skip
-    assert len(text) > 4 << 20
-    with hyve.Datastore.from_text(text) as store:
+def _spans() -> str:
+    """Each run has other names, of which a byte numbers those of one run, not those of all."""
+    spans = [
+        {
+            "traceId": f"{i:032x}",
+            "id": f"{i:016x}",
+            "name": f"op-{i // 10}",
+            "timestamp": 1_700_000_000_000_000 + i,
+            "duration": i % 90,
+            "localEndpoint": {"serviceName": f"svc-{i % 3}"},
+            "tags": {"http.path": f"/p/{i % 7}", "password": f"pw-{i % 5}-long"} if i % 5 else {},
+        }
+        for i in range(2600)
+    ]
+    return json.dumps(spans)
+
+
+def _matrix(series: int, samples: int) -> str:
+    result = [
+        {
+            "metric": {"__name__": "up", "pod": f"p-{p}", **({"zone": "z"} if p % 2 else {})},
+            "values": [[1_700_000_000 + i, "NaN" if i == 7 else str(i * p % 100)] for i in range(samples)],
+        }
+        for p in range(series)
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+def _free_text() -> str:
+    return "".join(
+        f"2026-03-01 10:{i // 60 % 60:02d}:{i % 60:02d} INFO svc-{i // 20} GET /api/v1/projects/orders/items/by-name "
+        f"request id={i % 1000} took={i % 70}ms user=u{i % 11}\n"
+        for i in range(5000)
+    )
+
+
+_CODED = {"spans": _spans, "matrix": lambda: _matrix(20, 1400), "lines": _free_text}
+
+
+@pytest.mark.parametrize("name", _CODED)
+def test_a_small_store_of_runs_and_codes_waits_as_such(name: str) -> None:
+    """H3, H14: what is read of it is what DuckDB says: each column, its distinct values in the order of the rows."""
+    text = _CODED[name]()
+    with hyve.Datastore.from_text(text) as waiting, hyve.Datastore.from_text(text) as loaded:
+        held = [(column.type, type(column)) for arrays, _ in waiting._waiting.values() for column in arrays.values()]
+        assert waiting._database is None
+        assert any(pa.types.is_dictionary(kind) for kind, _ in held)
+        assert any(way is pa.ChunkedArray for _, way in held)
+        for table in loaded.catalog.tables:
+            loaded._open(table.name)
+            before, after = Columns(waiting, table), Columns(loaded, table)
+            for column in table.columns:
+                if column.name == "variables":
+                    continue
+                (codes, values, nulls, counts), wanted = before.counted(column.name), after.counted(column.name)
+                assert codes.tolist() == wanted[0].tolist(), column.name
+                assert (repr(values.shown()), values.texts) == (repr(wanted[1].shown()), wanted[1].texts)
+                assert (nulls, counts.tolist()) == (wanted[2], wanted[3].tolist())
+                some = spread(table.rows, 40)
+                assert repr(before.cells(column.name, some)) == repr(after.cells(column.name, some))
+                assert before.filled(column.name).tolist() == after.filled(column.name).tolist()
+        assert waiting._database is None
+        assert waiting.reconstruct(0) == loaded.reconstruct(0)
+
+
+@pytest.mark.parametrize("name", _CODED)
+def test_secrets_are_masked_in_codes_too(name: str) -> None:
+    """H32: a store that waits is masked as one that was loaded."""
+    text, kinds = _CODED[name](), ("secrets", "emails", "ips")
+    with hyve.Datastore.from_text(text) as waiting, hyve.Datastore.from_text(text) as loaded:
+        found = []
+        for store in (waiting, loaded):
+            for table in store.catalog.tables if store is loaded else ():
+                store._open(table.name)
+            masked = MaskedStore(store, Redactor(kinds, ()))
+            prompt = masked.build(lambda shown, mask: hyve.prompt.build(shown, "why?", budget=4000))
+            assert "pw-3-long" not in prompt.text
+            cells = {
+                (table.name, column.name): masked.shown.columns(table.name, [column.name])[column.name].to_pylist()
+                for table in masked.shown.catalog.tables
+                for column in table.columns
+                if column.type == "VARCHAR"
+            }
+            found.append((prompt.text, cells))
+        assert found[0] == found[1]
+        assert (name == "spans") == any("<password_3>" in cells for cells in found[0][1].values())
+
+
+def test_a_larger_store_is_loaded_at_once() -> None:
+    """H21: what takes many megabytes is compressed as it comes."""
+    with hyve.Datastore.from_text(_matrix(1, 260_000)) as store:
+        assert store._database is not None
         table = store.catalog.table("metric_points")
         assert table is not None
-        assert table.rows == len(points)
+        assert table.rows == 260_000
         described = fetched(store, "DESCRIBE metric_points")
         assert [(column.name, column.type) for column in table.columns] == [row[:2] for row in described]
 
