@@ -152,8 +152,8 @@ class Columns:
                 kind, told = array.type, None
                 if pa.types.is_floating(kind):
                     array = pc.add(array, 0.0)  # -0.0 is 0.0
-                elif pa.types.is_dictionary(kind):
-                    kind, array, told = kind.value_type, array.indices, array.dictionary
+                elif isinstance(array, pa.DictionaryArray):
+                    kind, told, array = kind.value_type, array.dictionary, array.indices
                 coded = array.dictionary_encode()
                 codes = (coded.indices.fill_null(-1) if coded.null_count else coded.indices).to_numpy()
                 values = coded.dictionary if told is None else told.take(coded.dictionary)

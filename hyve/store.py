@@ -430,7 +430,8 @@ def _bytes(data: TableData) -> int:
 def _whole(column: Any) -> pa.Array[Any]:
     """A column that may come in chunks as an array; codes of one chunk may be too narrow for the texts of all."""
     if not isinstance(column, pa.ChunkedArray):
-        return column
+        array: pa.Array[Any] = column
+        return array
     return (column.cast(_WIDE) if pa.types.is_dictionary(column.type) else column).combine_chunks()
 
 
