@@ -37,6 +37,22 @@ def each(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
+def texts_of(value: Any) -> list[str]:
+    """The different texts of a value of JSON, keys too."""
+    found: dict[str, None] = {}
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found[one] = None
+        elif isinstance(one, Mapping):
+            left.extend(one)
+            left.extend(one.values())
+        elif isinstance(one, list | tuple):
+            left.extend(one)
+    return list(found)
+
+
 def in_text(text: str, names: Mapping[str, str]) -> str:
     """A text in which names that hold placeholders (in lower case) are spelled as given."""
     if not names or "<" not in text:
@@ -71,4 +87,4 @@ def _quoted(text: str, quote: str) -> str:
     return f"{quote}{text.replace(quote, quote * 2)}{quote}"
 
 
-__all__ = ["each", "in_sql", "in_text"]
+__all__ = ["each", "in_sql", "in_text", "texts_of"]

@@ -31,7 +31,7 @@ from typing import Any, Final
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from hyve.errors import InputError
-from hyve.placeholders import each, in_sql, in_text
+from hyve.placeholders import each, in_sql, in_text, texts_of
 from hyve.secretfields import (
     KEPT,
     KUBERNETES,
@@ -129,16 +129,17 @@ class Redactor:
         self._everywhere: dict[str, str] = {}
         self._exact: dict[str, str] = {}
         self._told_before: dict[str, str] = {}
+        self._silent: frozenset[str] = frozenset()  # texts of the value that is masked now which tell of none
         self._room = _KEPT_TEXTS
         self._automaton: AhoCorasick | None = None
 
     def mask(self, text: str) -> str:
         """`text` with a placeholder for each secret."""
-        return self.mask_all([text])[0]
+        return self.mask_known(self._exact.get(text) or self._mask_told(text))
 
     def mask_all(self, texts: Sequence[str]) -> list[str]:
         """Each text masked; what one of them tells to be a secret is masked in all, and texts that are learnt ones."""
-        holding = self._holding(texts) if len(texts) > _FEW else range(len(texts))
+        holding = self._holding(texts)
         told = [
             self._exact.get(text) or (self._mask_told(text) if i in holding else text) for i, text in enumerate(texts)
         ]
@@ -147,7 +148,7 @@ class Redactor:
     def _mask_told(self, text: str) -> str:
         """Masks what its form, a name before it, or its place in a document tells to be a secret. That is the same each
         time, and a prompt is made again where it told of more secrets."""
-        before = self._told_before.get(text)
+        before = text if text in self._silent else self._told_before.get(text)
         if before is not None:
             return before
         told = self._without(text, self._told(text) if "secrets" in self.kinds else ())
@@ -251,9 +252,9 @@ class Redactor:
                 self.learn(label, str(json.loads(f'"{secret}"')))
 
     def _holding(self, texts: Sequence[str]) -> Container[int]:
-        """Which of many texts may tell of a secret: quickly told for all together."""
+        """Which texts may tell of a secret: of many quickly told for all together."""
         joined = "\n".join(texts)
-        if self.kinds != {"secrets"} or KUBERNETES.search(joined):
+        if len(texts) <= _FEW or self.kinds != {"secrets"} or KUBERNETES.search(joined):
             return range(len(texts))
         ends = list(accumulate(len(text) + 1 for text in texts))
         return {bisect_right(ends, at) for at, _, _ in places(joined)}
@@ -304,7 +305,13 @@ class Redactor:
 
     def mask_value(self, value: Any, name: str = "") -> Any:
         """A value of JSON with its secrets masked; `name` is the field or column that it stands in."""
-        return self._masked(value, name, self._held(name))
+        texts = texts_of(value)
+        holding = self._holding(texts)
+        self._silent = frozenset(text for i, text in enumerate(texts) if i not in holding)
+        try:
+            return self._masked(value, name, self._held(name))
+        finally:
+            self._silent = frozenset()
 
     def mask_cells(self, values: Sequence[Any], name: str = "") -> Sequence[Any]:
         """The values of a column with their secrets masked; what one tells to be a secret is masked in all texts."""

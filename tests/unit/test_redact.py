@@ -366,6 +366,22 @@ def test_values_come_back(value: Any) -> None:
     assert spelled(redactor.unmask_value(redactor.mask_value(value))) == spelled(value)
 
 
+_told = st.builds(
+    lambda told, secret: told.replace("{{", "{").replace("}}", "}").replace("{}", secret),
+    st.sampled_from(TOLD),
+    st.sampled_from([SECRET, "hunter2-long", "<key_1>"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_values | _told | st.sampled_from(HARMLESS), min_size=9, max_size=24))
+def test_many_texts_of_a_value_are_masked_as_few_are(values: list[Any]) -> None:
+    """H32: that the texts of a value which tell of no secret are found together, beforehand, changes nothing."""
+    together, alone = Redactor(), Redactor()
+    assert together.mask_value(values) == [alone.mask_value(value) for value in values]
+    assert together.found == alone.found
+
+
 def test_columns_are_masked_as_values_are() -> None:
     redactor = Redactor()
     column = pa.array(["hello", None, f"password={SECRET}", "hello"])
