@@ -88,7 +88,7 @@ def _wide(source: bytes) -> tuple[int, str] | None:
         return None
     zeros = [head[i::4].count(0) / len(head[i::4]) for i in range(4)]
     for order, name in ((zeros, "utf-32-le"), (zeros[::-1], "utf-32-be")):
-        if order[0] < 0.5 < order[2] and order[3] > 0.95 and _is_text(head, 4, name):
+        if len(head) >= 8 and order[0] < 0.5 < order[2] and order[3] > 0.95 and _is_text(head, 4, name):
             return 4, name
     first, second = (zeros[0] + zeros[2]) / 2, (zeros[1] + zeros[3]) / 2
     for own, other, name in ((second, first, "utf-16-le"), (first, second, "utf-16-be")):
