@@ -12,10 +12,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hyve.changes import FEWEST, MOST_OF, Change, Changes
+from hyve.columns import Codes
 from hyve.levels import Rows
 from hyve.profile import SERIES, names_entities, text_of
 from hyve.shares import KINDS, Share, blocks_of, shares_in
@@ -60,42 +63,69 @@ def with_shares(changes: Changes, known: list[Change]) -> list[Change]:
         apart.setdefault(tuple((one.at, one.before, one.behind) for one in found), (i, rows, found))
     shares, instead = list[Change](), set[str]()
     for i, rows, found in list(apart.values())[:_SHARES]:
-        shares += [_share(changes, i, rows, share) for share in found]
+        shares += _told(changes, i, rows, found)
         instead.update(map(text_of, changes.found.columns.coded(changes.found.views[i].column.name)[1].shown()))
     return [change for change in known if change.column != changes.time or change.of not in instead - {""}] + shares
 
 
-def _share(changes: Changes, column: int, rows: Rows, share: Share) -> Change:
-    """A change of a share, of the series that alone has it if one does."""
-    view = changes.found.views[column]
-    codes, values = changes.found.columns.coded(view.column.name)
-    of_kind = codes == share.kind
-    at, parted, group = share.at, changes.whole, 0
-    before, behind = share.before, share.behind
+def _told(changes: Changes, column: int, rows: Rows, found: list[Share]) -> list[Change]:
+    """The changes of a share, of the series that alone has them if one does; each from the change before it up to the
+    next one."""
+    codes, values = changes.found.columns.coded(changes.found.views[column].column.name)
+    of_kind = codes == found[0].kind
+    parted, group, edges = changes.whole, 0, [0, *(share.at for share in found), len(rows)]
     for by in changes.parted:
-        if by.by is None or by.by in changes.handed or by.by is view:
+        if by.by is None or by.by in changes.handed or by.by.column.name == changes.found.views[column].column.name:
             continue
         owners, _ = changes.found.columns.coded(by.by.column.name)
-        size = by.by.distinct + 1
-        first, then = (
-            [np.bincount(owners[some] + 1, of_kind[some], size), np.bincount(owners[some] + 1, minlength=size)]
-            for some in (rows[:at], rows[at:])
-        )
-        more = then[0] - then[1] * np.divide(first[0], first[1], out=np.full(size, before), where=first[1] > 0)
-        more = more * np.sign(behind - before)
-        most = int(np.argmax(more))
-        all_more, few = float(more.sum()), then[1][most] * 2 < then[1].sum()
-        if few and 0 < MOST_OF * all_more <= more[most] and first[1][most]:
-            start = [int(owners[by.rows[start]]) for start in by.starts]
-            if most - 1 not in start:
-                continue
-            at = int(first[1][most])
-            parted, group = by, start.index(most - 1)
-            rows = rows[owners[rows] == most - 1]
-            before, behind = first[0][most] / first[1][most], then[0][most] / then[1][most]
+        if (owner := _alone(owners[rows], of_kind[rows], edges)) < 0:
+            continue
+        start = [int(owners[by.rows[start]]) for start in by.starts]
+        if owner in start:
+            parted, group = by, start.index(owner)
+            own = owners[rows] == owner
+            edges = [int(np.count_nonzero(own[:edge])) for edge in edges]
+            rows = rows[own]
             break
-    said = f"share of {spelled(text_of(values.shown()[share.kind]))} {_percent(before, behind)}"
-    return changes.change(column, min(8.0, 5 + share.beyond / 40), rows, at, said, parted, group)
+    name = spelled(text_of(values.shown()[found[0].kind]))
+    shares = [float(of_kind[rows[first:last]].mean()) for first, last in pairwise(edges)]
+    return [
+        changes.change(
+            column,
+            min(8.0, 5 + share.beyond / 40),
+            rows,
+            at,
+            f"share of {name} {_percent(before, behind)}",
+            parted,
+            group,
+        )
+        for share, at, (before, behind) in zip(found, edges[1:-1], pairwise(shares), strict=True)
+    ]
+
+
+def _alone(owners: Codes, of_kind: NDArray[np.bool_], edges: list[int]) -> int:
+    """The number of the series, one of less than half the rows, that has most of each change of a kind between the
+    `edges`; -1 where none has."""
+    size = int(owners.max(initial=-1)) + 2
+    parts = [
+        (
+            np.bincount(owners[first:last][of_kind[first:last]] + 1, minlength=size),
+            np.bincount(owners[first:last] + 1, minlength=size),
+        )
+        for first, last in pairwise(edges)
+    ]
+    found = set[int]()
+    for first, then in pairwise(parts):
+        before, behind = first[0].sum() / first[1].sum(), then[0].sum() / then[1].sum()
+        usual = np.divide(first[0], first[1], out=np.full(size, before), where=first[1] > 0)
+        more = (then[0] - then[1] * usual) * np.sign(behind - before)
+        most = int(np.argmax(more))
+        found.add(most)
+        if len(found) > 1 or not 0 < MOST_OF * float(more.sum()) <= more[most]:
+            return -1
+        if not (first[1][most] and then[1][most]) or (first[1] + then[1])[most] * 2 >= (first[1] + then[1]).sum():
+            return -1
+    return found.pop() - 1
 
 
 def spelled(name: str) -> str:

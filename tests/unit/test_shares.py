@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,44 @@ def test_the_share_of_one_series_is_told_as_its_own() -> None:
     assert (column, kind, of) == ("kind", "ERROR", " of web-2")
     assert abs(int(row_id) - 2_500) <= 30
     assert float(became) == pytest.approx(60, abs=6)
+
+
+@pytest.mark.parametrize("others", [1, 2, 4])
+def test_a_burst_is_counted_up_to_its_ends(others: int) -> None:
+    """H14: the shares beside a change are those up to the next one, of one series as of all rows."""
+    rng = np.random.default_rng(5)
+    rows: list[dict[str, Any]] = []
+    for i in range(800):
+        service = "pay" if rng.random() < 1 / (1 + others) else f"other-{rng.integers(others)}"
+        rows.append({"ts": at(10 * i), "service": service, "code": f"E_{rng.integers(4)}"})
+        if i == 260:
+            rows += [{"ts": at(10 * i + j / 10), "service": "pay", "code": "E_DB_POOL"} for j in range(1, 91)]
+    begin, end = 261, 351
+    found = [one for one in shares_in(data_of(rows, 1000)) if one[0] == "code"]
+    assert [one[:4] for one in found] == [("code", "E_DB_POOL", "0", "100"), ("code", "E_DB_POOL", "100", "0")]
+    assert [int(one[5]) for one in found] == [begin, end]
+    assert len({one[4] for one in found}) == 1, "one series has both"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_each_share_of_one_series_is_that_between_its_changes(ends: bool) -> None:
+    """H14: so far as rows of the series are beside the place, their share can be counted again."""
+    rng = np.random.default_rng(3)
+    rows = requests(4, 6_000)
+    for i, row in enumerate(rows):
+        much = row["host"] == "web-2" and 2_000 <= i < (3_500 if ends else 6_000)
+        row["kind"] = "ERROR" if rng.random() < (0.7 if much else 0.01) else "INFO"
+    found = shares_in(data_of(rows, 1000))
+    assert [one[4] for one in found] == [" of web-2"] * (1 + ends)
+    places = [0, *(int(one[5]) for one in found), len(rows)]
+    own = [
+        100 * np.mean([row["kind"] == "ERROR" for row in rows[first:last] if row["host"] == "web-2"])
+        for first, last in pairwise(places)
+    ]
+    told = [(float(one[2]), float(one[3])) for one in found]
+    for (was, became), before, behind in zip(told, own[:-1], own[1:], strict=True):
+        assert was == pytest.approx(before, rel=0.06, abs=0.6)
+        assert became == pytest.approx(behind, rel=0.06, abs=0.6)
 
 
 def test_columns_that_say_the_same_tell_it_once() -> None:
