@@ -7,7 +7,7 @@ those of a large table one by one, each freed before the next is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -134,6 +134,16 @@ class Columns:
             along = [one.name for one in self.table.columns if one.name not in self._kept and not nested(one)]
             self.load(along if name in along else [name])
         return self._kept[name]
+
+    def each(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Array[Any]]]:
+        """Columns one by one, of large tables several read at a time."""
+        if self._small:
+            for name in names:
+                yield name, self.array(name)
+            return
+        together = max(1, _CELLS // max(1, self.table.rows))
+        for start in range(0, len(names), together):
+            yield from self._read(names[start : start + together]).items()
 
     def size(self, name: str) -> int:
         """About how many bytes a column has."""

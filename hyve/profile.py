@@ -6,7 +6,7 @@ Rules: every figure is exact, of all rows, and what SQL says of them too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from hyve import rank
 from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns, Values, nested
+from hyve.firstlook import most_telling
 
 _PROFILED = 480
-"""So many columns of a table are described before all else is said."""
+"""So many columns of a table, those that tell most, are described before all else is said."""
 SMALL = 64
 """A dimension of up to this many values has all of them named."""
 SERIES = "series_idx"
@@ -158,13 +159,20 @@ def told(table: Table) -> list[Column]:
     ]
 
 
-def profile(columns: Columns, most: int = _PROFILED) -> Profile:
-    """The figures of a table's columns, `most` of them, in the order of the columns."""
+def profile(columns: Columns, words: Collection[str] = ()) -> Profile:
+    """The figures of a table's columns in their order: of those that tell most where there are very many, and of those
+    that have `words` of the question in their names."""
+    if not columns.table.rows:
+        return Profile(columns, ())
+    return Profile(columns, views_of(columns, most_telling(columns, told(columns.table), _PROFILED, words)))
+
+
+def views_of(columns: Columns, some: Iterable[Column]) -> tuple[ColumnView, ...]:
+    """The figures of some of a table's columns."""
     views: list[ColumnView] = []
-    if columns.table.rows:
-        for column in told(columns.table)[:most]:
-            views.append(_view(columns, column, views))
-    return Profile(columns, tuple(views))
+    for column in some:
+        views.append(_view(columns, column, views))
+    return tuple(views)
 
 
 def entities(columns: Columns) -> list[ColumnView]:

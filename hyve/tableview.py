@@ -42,6 +42,7 @@ from hyve.profile import (
     names_entities,
     profile,
     told,
+    views_of,
 )
 from hyve.question import Question
 from hyve.rowlines import RowLines
@@ -173,10 +174,11 @@ class _Further:
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """Nothing yet: their lines come one by one."""
         self.done = True
-        known = len(self._found.views)
-        views = profile(self._found.columns, len(told(self._found.table))).views
-        for place, view in enumerate(views[known:], known):
-            order = place + len(views)  # behind the lines of several columns
+        known = {view.column.name for view in self._found.views}
+        columns = told(self._found.table)
+        others = [column for column in columns if column.name not in known]
+        for place, view in enumerate(views_of(self._found.columns, others), len(known)):
+            order = place + len(columns)  # behind the lines of several columns
             ladder.add(column_line(self.table, order, self.share / place, view, _VALUES, math.inf, {}, None))
         return []
 
@@ -232,7 +234,7 @@ def table_view(
     """The candidates of one of the tables."""
     columns = tables[index]
     words = question.words
-    table, found = columns.table, profile(columns)
+    table, found = columns.table, profile(columns, words)
     only = kinds(columns)
     if only is not None and not only.all:
         unlike = {only.measure, *only.parts}
