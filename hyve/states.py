@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hyve.changes import FEWEST, MOST_OF, Change, Changes
 from hyve.columns import Codes
-from hyve.levels import Rows
+from hyve.levels import Floats, Rows
 from hyve.profile import SERIES, names_entities, text_of
 from hyve.shares import KINDS, Share, blocks_of, shares_in
 
@@ -87,20 +87,26 @@ def _told(changes: Changes, column: int, rows: Rows, found: list[Share]) -> list
             edges = [int(np.count_nonzero(own[:edge])) for edge in edges]
             rows = rows[own]
             break
-    name = spelled(text_of(values.shown()[found[0].kind]))
-    shares = [float(of_kind[rows[first:last]].mean()) for first, last in pairwise(edges)]
+    names = [spelled(text_of(value)) for value in values.shown()]
+    counts = [np.bincount(codes[rows[first:last]], minlength=len(names)) for first, last in pairwise(edges)]
+    score = min(8.0, 5 + found[0].beyond / 40)
     return [
-        changes.change(
-            column,
-            min(8.0, 5 + share.beyond / 40),
-            rows,
-            at,
-            f"share of {name} {_percent(before, behind)}",
-            parted,
-            group,
-        )
-        for share, at, (before, behind) in zip(found, edges[1:-1], pairwise(shares), strict=True)
+        changes.change(column, score, rows, at, _said(names, found[0].kind, before, behind), parted, group)
+        for at, (before, behind) in zip(edges[1:-1], pairwise(count / count.sum() for count in counts), strict=True)
     ]
+
+
+def _said(names: list[str], kind: int, before: Floats, behind: Floats) -> str:
+    """`1.2→1.3` where all of one kind become all of another, else the shares of a kind, and of what takes its place."""
+    was, became = int(np.argmax(before)), int(np.argmax(behind))
+    if was != became and before[was] == behind[became] == 1:
+        return f"{names[was]}→{names[became]}"
+    said = f"share of {names[kind]} {_percent(before[kind], behind[kind])}"
+    gained = behind - before
+    other = int(np.argmax(gained))
+    if before[kind] > behind[kind] == 0 and gained[other] > MOST_OF * before[kind]:
+        said += f", of {names[other]} {_percent(before[other], behind[other])}"
+    return said
 
 
 def _alone(owners: Codes, of_kind: NDArray[np.bool_], edges: list[int]) -> int:

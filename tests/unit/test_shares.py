@@ -29,7 +29,8 @@ def test_a_state_that_changes_for_good_is_told_with_the_rows_at_its_edge(kinds: 
     for budget in (1000, 4000):
         text = data_of(rows, budget)
         name = json.dumps(kinds[1]).strip('"')
-        assert shares_in(text) == [("st", name, "0", "100", "", "1234", "2026-01-31 12:20:34")]
+        was = json.dumps(kinds[0]).strip('"')
+        assert f"\n- st: {was}→{name} from rowid 1234 (2026-01-31 12:20:34)\n" in text
         assert {1233, 1234} <= set(rows_in(text))
         assert "none of" not in text
 
@@ -118,7 +119,8 @@ def test_columns_that_say_the_same_tell_it_once() -> None:
     rows = requests(4)
     for i, row in enumerate(rows):
         row["state"], row["down"] = ("up", "down")[i >= 1234], i >= 1234
-    assert [column for column, *_ in shares_in(data_of(rows))] == ["state"]
+    assert re.findall(r"^- (\w+): up→down from rowid 1234 ", data_of(rows), re.MULTILINE) == ["state"]
+    assert "share of" not in data_of(rows)
 
 
 @pytest.mark.parametrize("count", [300, 2_000])
@@ -134,4 +136,16 @@ def test_names_of_kinds_cannot_end_the_line() -> None:
     rows = requests(4)
     for i, row in enumerate(rows):
         row["st"] = f"a\n## b: {i >= 1234}"
-    assert '- st: share of "a\\n## b: True" 0%→100% from rowid 1234' in data_of(rows)
+    assert '- st: "a\\n## b: False"→"a\\n## b: True" from rowid 1234' in data_of(rows)
+
+
+def test_what_takes_the_place_of_a_kind_is_said() -> None:
+    """H18: of a version that ends, the one that most rows have then."""
+    rows = requests(4)
+    for i, row in enumerate(rows):
+        row["version"] = "1.2.0" if i < 1_234 else "1.4.0-rc" if i % 50 == 0 else "1.3.0"
+    found = re.findall(r"^- version: (.*) from rowid 1234 ", data_of(rows), re.MULTILINE)
+    assert found == ["share of 1.2.0 100%→0%, of 1.3.0 0%→98%"]
+    for row in rows:
+        row["version"] = row["version"].removesuffix("4.0-rc") + "3.0" * row["version"].endswith("rc")
+    assert re.findall(r"^- version: (.*) from rowid", data_of(rows), re.MULTILINE) == ["1.2.0→1.3.0"]
