@@ -49,6 +49,8 @@ _FEW_ROWS = 16
 _RAMP, _ENDS = 5.5, 5
 """The score of what rises all the time, and of how many rows at either end the medians are told."""
 _COUNTED = frozenset({"total", "restarts"})
+_WRITTEN_OUT = 1e15
+"""Numbers below it have no exponent."""
 
 
 @dataclass(frozen=True)
@@ -405,8 +407,8 @@ class Changes:
         if place == len(rows):
             return Change(column, score, (before,), f"- {name}: none", of, since)
         behind = int(rows[place])
-        size = (int(at[behind]) - int(at[before])) / (1e9 if view.time else 1)
-        text = f"- {name}: gap of {size:g}{' s' if view.time else ''}"
+        size = int(at[behind]) - int(at[before])
+        text = f"- {name}: gap of {duration_text(size / 1e9) if view.time else size}"
         return Change(column, score, (before, behind), text, of, since)
 
 
@@ -448,4 +450,14 @@ def _used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
 
 def number_text(value: float) -> str:
     """A number with as many digits as tell it from another level."""
-    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.6g}"
+    text = f"{value:.4g}" if abs(value) < 10_000 else f"{value:.6g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < _WRITTEN_OUT else text
+
+
+def duration_text(seconds: float) -> str:
+    """`301 s`, `3 h 25 min`, `53 d 19 h`: of what is long nobody counts the seconds."""
+    for least, unit, large, small, name in ((2 * 86_400, 3_600, 24, "d", "h"), (2 * 3_600, 60, 60, "h", "min")):
+        if seconds >= least:
+            whole, rest = divmod(round(seconds / unit), large)
+            return f"{whole:,} {small} {rest} {name}" if rest else f"{whole:,} {small}"
+    return f"{seconds:g} s"

@@ -14,6 +14,21 @@ from hypothesis import strategies as st
 from tests.unit.changes_inputs import at, calm, data_of, requests, rows_in
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(301, "301 s"), (7_199, "7199 s"), (9_000, "2 h 30 min"), (4_650_520, "53 d 20 h"), (864_000, "10 d")],
+)
+def test_a_long_gap_is_said_in_days_and_hours(seconds: int, said: str) -> None:
+    rows = [{"ts": at(i if i < 300 else i + seconds - 1), "v": i * 7919 % 997} for i in range(600)]
+    assert f": gap of {said} after 2026-01-31 12:04:59 (rowid 299)" in data_of(rows)
+
+
+def test_levels_of_large_numbers_are_written_out() -> None:
+    rows = [{"ts": at(i), "bytes": (500_000_000 if i < 400 else 900_000_000) + i * 7919 % 99_991} for i in range(800)]
+    [line] = [line for line in data_of(rows).split("\n") if "bytes: level " in line]
+    assert re.search(r"level 5000\d{5}→9000\d{5} from rowid 400 ", line)
+
+
 @pytest.mark.parametrize("budget", [1000, 2000, 8000])
 def test_a_change_of_level_is_told_with_the_rows_at_its_edge(budget: int) -> None:
     rows = requests(1)
