@@ -151,10 +151,13 @@ def build(
     """The first prompt for `question` over the data of `store`, in at most `budget` tokens (any number, where
     `ablation` has "no-truncation").
 
-    Raises BudgetError, which names the smallest budget that works, and InputError for an unknown ablation.
+    Raises BudgetError, which names the smallest budget that works, and InputError for an unknown ablation or a
+    budget that is no whole number.
     """
     if unknown := sorted(set(ablation).difference(ABLATIONS)):
         raise InputError(f"there is no ablation {unknown[0]!r}: take some of {', '.join(ABLATIONS)}")
+    if isinstance(budget, bool) or not isinstance(budget, int):
+        raise InputError(f"a budget is a whole number of tokens, such as {DEFAULT_BUDGET}, not {repr(budget)[:40]}")
     alone = "no-postprocessing" in ablation
     system, tools, ask = (_ALONE, (), ASK["answer"]) if alone else (SYSTEM, TOOLS, ASK[kind])
     switches = Switches("no-rank" not in ablation, "no-truncation" not in ablation, "toon" in ablation, not alone)
