@@ -26,8 +26,8 @@ _FIRST, _VARIED, _ALIKE = range(3)
 
 def most_telling(columns: Columns, candidates: Sequence[Column], most: int, words: Collection[str]) -> list[Column]:
     """The `most` columns that tell most, in the order of the table; `words` are those of the question."""
-    if len(candidates) <= most:
-        return list(candidates)
+    if len(candidates) <= most or not columns.table.rows:
+        return list(candidates)[:most]
     wanted = frozenset(words)
     kinds = {name: _kind(array) for name, array in columns.each([column.name for column in candidates])}
     named = [len(wanted.intersection(rank.name_words(column.name))) for column in candidates]

@@ -162,15 +162,13 @@ def told(table: Table) -> list[Column]:
 def profile(columns: Columns, words: Collection[str] = ()) -> Profile:
     """The figures of a table's columns in their order: of those that tell most where there are very many, and of those
     that have `words` of the question in their names."""
-    if not columns.table.rows:
-        return Profile(columns, ())
     return Profile(columns, views_of(columns, most_telling(columns, told(columns.table), _PROFILED, words)))
 
 
 def views_of(columns: Columns, some: Iterable[Column]) -> tuple[ColumnView, ...]:
-    """The figures of some of a table's columns."""
+    """The figures of some of a table's columns; none where it has no rows."""
     views: list[ColumnView] = []
-    for column in some:
+    for column in some if columns.table.rows else ():
         views.append(_view(columns, column, views))
     return tuple(views)
 

@@ -76,3 +76,15 @@ def test_columns_of_any_type_are_looked_at() -> None:
     text = shown(rows, "what is wrong?", 2_000)
     for name in ("at", "flag", "large", "mixed", "tags", "rare", "huge", "lag"):
         assert re.search(rf"\b{name}(_|\b)", text), name
+
+
+def test_of_a_table_without_rows_no_column_is_described() -> None:
+    """A list that is empty wherever it is one makes a table of no rows; all else is said before it is looked at."""
+    rows = [
+        *({"a": None, "b": None}, {"a": None, "b": None}, {"a": None, "b": 0.0}, {"a": 0, "0:\x07": -447}),
+        {"a": [], "b": 3.7715289286949304e16, "": -970454365, "0:0": None},
+        {"a": None, "b": 1.6157864195815542e16, "": -1934753367376947200, "0\x1f0": -1, "0:\x07𐀀": -1e15},
+    ] * 9
+    text = shown([*rows, {"end": 1}], "", 1_500)
+    assert "## records: 55 rows" in text
+    assert "## a: 0 rows (from a[])" in text
