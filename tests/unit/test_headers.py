@@ -389,3 +389,9 @@ def test_of_what_relations_tell_again_the_reasons_come_first() -> None:
     conditions = text.split("\n## conditions: ")[1].split("\n## ")[0]
     assert "\n- reason VARCHAR: 9 values, 38 empty: AsExpected ×64, NoData ×3" in conditions
     assert len(re.findall(r"^\d+\|", conditions, re.MULTILINE)) > 20
+
+
+@pytest.mark.parametrize("budget", ["1000", None, 3.5, True])
+def test_a_budget_that_is_no_whole_number_is_an_error_that_says_so(budget: Any) -> None:
+    with pytest.raises(hyve.InputError, match="whole number of tokens.*, not " + re.escape(repr(budget))):
+        hyve.view('[{"a": 1}]', budget=budget)

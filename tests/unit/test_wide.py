@@ -80,7 +80,7 @@ def test_columns_of_any_type_are_looked_at() -> None:
 
 def test_of_a_table_without_rows_no_column_is_described() -> None:
     """A list that is empty wherever it is one makes a table of no rows; all else is said before it is looked at."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         *({"a": None, "b": None}, {"a": None, "b": None}, {"a": None, "b": 0.0}, {"a": 0, "0:\x07": -447}),
         {"a": [], "b": 3.7715289286949304e16, "": -970454365, "0:0": None},
         {"a": None, "b": 1.6157864195815542e16, "": -1934753367376947200, "0\x1f0": -1, "0:\x07𐀀": -1e15},
