@@ -246,7 +246,7 @@ class Changes:
         tried: list[tuple[Parted, list[Steps]]] = []
         ramps: list[tuple[Parted, list[int], int]] = []
         for parted in [*([self.whole] if self.mixed else []), *self.parted]:
-            series = _used_in(parted, used)
+            series = used_in(parted, used)
             if series is None:
                 continue
             steps, rising = steps_in(away, clipped, numbers, series)
@@ -432,7 +432,7 @@ def _gaps(times: Rows) -> list[tuple[int, float]]:
     return [(int(i) + 1, float(distances[i]) / usual) for i in places if even or distances[i] > 2 * rest]
 
 
-def _used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
+def used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
     """The used rows of the series that have many, or at least an eighth as many as the largest one."""
     rows, starts, sizes = parted.rows, parted.starts, parted.sizes
     owners: Rows = np.arange(len(sizes))

@@ -5,6 +5,8 @@ Rules:
   kinds that come in bursts are as uneven before and behind it.
 - It changes by much: the odds of the kind at least double.
 - What goes on and on (a slow drift, a season), or comes again and again, is no change.
+- Where many series are looked at it takes so much more as many looks give by chance. What drifts in one of them alone
+  is rather a change than what does in all.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ _LIKELIER = 30.0
 _DRIFTS = 2.2
 _ODDS, _SMOOTHER, _STEPS = 2.0, 5.0, 2
 _RUNS = (1, 2, 4, 8, 16)
+_COARSE = 16
+"""Of so many blocks of each series it is seen first whether a share drifts."""
+_STILL, _OTHERS = 1.5, 10
+"""A share that drifts by more moves; one of the series alone does where at most one of so many others moves."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,55 @@ class Share:
     beyond: float
 
 
+@dataclass(frozen=True)
+class _Sure:
+    """By how much a change is likelier than none, and, each step of it, than a curve."""
+
+    likelier: float
+    smoother: float
+
+
+_SURE = _Sure(_LIKELIER, _SMOOTHER)
+
+
 def blocks_of(count: int) -> Rows:
     """Where the blocks begin that so many rows are counted in, and the end of the last one."""
     blocks = max(_LEAST_BLOCKS, min(_BLOCKS, count // 16))
     return np.arange(blocks + 1) * count // blocks
 
 
-def shares_in(codes: NDArray[np.integer], kinds: int, edges: Rows) -> list[Share]:
-    """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order."""
+def shares_within(codes: NDArray[np.integer], kinds: int, sizes: Rows, looks: int) -> list[tuple[int, list[Share]]]:
+    """(the number of the series, its changes) of series of so many rows, one after another, of which shares change;
+    those that stand out most first. `looks` are the series that are looked at in all."""
+    groups, ends = len(sizes), np.cumsum(sizes)
+    edges = np.arange(_COARSE + 1) * sizes[:, None] // _COARSE
+    lengths = np.diff(edges, axis=1)
+    blocks = np.repeat(np.arange(groups * _COARSE) * kinds, lengths.ravel())
+    counts = np.bincount(blocks + codes, minlength=groups * _COARSE * kinds).reshape(groups, _COARSE, kinds)
+    usual = counts.sum(axis=1) / sizes[:, None]
+    sums = np.cumsum(counts, axis=1) - usual[:, None, :] * edges[:, 1:, None]
+    with np.errstate(all="ignore"):
+        drifts = np.abs(sums).max(axis=1) / np.sqrt(sizes[:, None] * usual * (1 - usual))
+    drifts[~np.isfinite(drifts)] = 0.0
+    alone = np.count_nonzero(drifts > _STILL, axis=0) <= 1 + (groups - 1) // _OTHERS
+    sure = _Sure(_LIKELIER + 2 * math.log(looks), _SMOOTHER + 2 * math.log(looks))
+    found = []
+    for group in np.flatnonzero((drifts > _DRIFTS).any(axis=1)).tolist():
+        of = codes[ends[group] - sizes[group] : ends[group]]
+        if shares := shares_in(of, kinds, blocks_of(len(of)), sure, alone & (groups > 1)):
+            found.append((group, shares))
+    return sorted(found, key=lambda one: -one[1][0].beyond)
+
+
+def shares_in(
+    codes: NDArray[np.integer],
+    kinds: int,
+    edges: Rows,
+    sure: _Sure = _SURE,
+    alone: NDArray[np.bool_] | None = None,
+) -> list[Share]:
+    """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order. Of the
+    kinds `alone` it is known that they move here and hardly anywhere else."""
     sizes = np.diff(edges)
     blocks = len(sizes)
     counts = np.bincount(np.repeat(np.arange(blocks) * kinds, sizes) + codes, minlength=blocks * kinds)
@@ -60,7 +107,7 @@ def shares_in(codes: NDArray[np.integer], kinds: int, edges: Rows) -> list[Share
     drifts[~np.isfinite(drifts)] = 0.0
     best: tuple[float, int, list[int]] | None = None
     for kind in np.flatnonzero(drifts > _DRIFTS).tolist():
-        found = _steps(codes == kind, counts[kind], edges)
+        found = _steps(codes == kind, counts[kind], edges, sure, alone is not None and bool(alone[kind]))
         # Of two kinds that take the place of each other it is the rarer one.
         if found and (best is None or (round(found[0], 6), -totals[kind]) > (round(best[0], 6), -totals[best[1]])):
             best = found[0], kind, found[1]
@@ -91,7 +138,9 @@ def _split(sums: Floats, ends: Floats, first: int, last: int) -> tuple[float, in
     return float(likelier[at]), first + at + 1
 
 
-def _steps(of_kind: NDArray[np.bool_], counts: Floats, edges: Rows) -> tuple[float, list[int]] | None:
+def _steps(
+    of_kind: NDArray[np.bool_], counts: Floats, edges: Rows, sure: _Sure, alone: bool
+) -> tuple[float, list[int]] | None:
     """(how far the least sure of them stands out, the places) of the changes that a kind is made of; None where it is
     not."""
     sizes = np.diff(edges)
@@ -101,7 +150,7 @@ def _steps(of_kind: NDArray[np.bool_], counts: Floats, edges: Rows) -> tuple[flo
     for _ in range(_STEPS + 1):
         parts = np.searchsorted(grid, [0, *places, len(of_kind)]).tolist()
         size, at = max(_split(sums[grid], ends[grid], first, last) for first, last in pairwise(parts))
-        if size < _LIKELIER * uneven:
+        if size < sure.likelier * uneven:
             break
         least, most = max(place for place in parts if place < at), min(place for place in parts if place > at)
         first, last = int(grid[max(least, at - 2)]), int(grid[min(most, at + 2)])
@@ -134,12 +183,12 @@ def _steps(of_kind: NDArray[np.bool_], counts: Floats, edges: Rows) -> tuple[flo
         _split(sums[[first, at, last]], ends[[first, at, last]], 0, 2)[0]
         for first, at, last in zip(around[:-2], places, around[2:], strict=True)
     )
-    if least < _LIKELIER * uneven:
+    if least < sure.likelier * uneven:
         return None
     basis = np.linalg.qr(curves(blocks, 1 + 2 * steps) * weights[:, None])[0]
     means = counts / sizes * weights
     smooth = means - basis @ (basis.T @ means)
-    if float(smooth @ smooth) - float(rest @ rest) < _SMOOTHER * steps * uneven:
+    if float(smooth @ smooth) - float(rest @ rest) < (0.0 if alone else sure.smoother) * steps * uneven:
         return None
     return least / uneven, places
 

@@ -5,6 +5,8 @@ is false. A change is found where one is told, and at its place: within a fiftie
 a twentieth (their values before and behind overlap). Places are random, from a tenth of the rows to nine; onsets are in
 the last rows. All numbers of a seed are the columns of one table with times, read as any input is. Kinds without a
 change are those of `tests.unit.changes_inputs.calm_kinds`; a change of a share is found within a twentieth of the rows.
+They are looked for in all rows, and within each of five series that take turns at random, of which one has the change:
+that is found where it is told of this series alone, within a tenth of its rows; places are in the middle two fifths.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from hyve import rank
 from hyve.changes import Changes
 from hyve.columns import Columns
 from hyve.profile import profile
-from hyve.shares import blocks_of, shares_in
+from hyve.shares import blocks_of, shares_in, shares_within
 from tests.unit.changes_inputs import at, calm, calm_kinds, drawn
 
 Numbers = dict[str, NDArray[np.float64]]
 _ROWS = (300, 768, 2_000, 5_000)
+_SERIES_ROWS = (768, 2_000, 6_000, 20_000)
 _ENDS = ((768, 20), (5_000, 40), (20_000, 60))
 """Rows, and how many of the last are behind the onset."""
 
@@ -126,8 +129,35 @@ def _kinds_of_seed(count: int, seed: int) -> dict[str, bool]:
     return found
 
 
-def _kinds(count: int, seeds: int) -> dict[str, float]:
-    of_seeds = [_kinds_of_seed(count, seed) for seed in range(seeds)]
+def _within_of_seed(count: int, seed: int) -> dict[str, bool]:
+    """Which kinds of a seed are found within series, or have a false change."""
+    rng = np.random.default_rng(seed)
+    owners = rng.integers(_SERIES, size=count)
+    order = np.argsort(owners, kind="stable")
+    sizes = np.bincount(owners, minlength=_SERIES)
+    quiet = calm_kinds(rng, count) | {
+        "of each series": drawn(rng, np.array([0.01, 0.03, 0.1, 0.3, 0.6])[owners], count)
+    }
+    found = {
+        f"calm: {name}": bool(shares_within(of[order], int(of.max()) + 1, sizes, _SERIES)) for name, of in quiet.items()
+    }
+    place = int(count * rng.uniform(0.3, 0.7))
+    moved = (owners == 2) & (np.arange(count) >= place)
+    at = int(np.count_nonzero(owners[:place] == 2))
+    for became in _RATES:
+        of = drawn(rng, np.where(moved, became, 0.02), count)
+        told = shares_within(of[order], 2, sizes, _SERIES)
+        right = [group for group, _ in told] == [2] and len(told[0][1]) == 1
+        found[f"2 to {100 * became:g}%"] = right and abs(told[0][1][0].at - at) <= sizes[2] / 10
+    return found
+
+
+_SERIES, _RATES = 5, (0.05, 0.1, 0.15, 0.2, 0.3)
+
+
+def _kinds(count: int, seeds: int, within: bool = False) -> dict[str, float]:
+    of_seed = _within_of_seed if within else _kinds_of_seed
+    of_seeds = [of_seed(count, seed) for seed in range(seeds)]
     return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
 
 
@@ -151,21 +181,28 @@ def main() -> int:
     """Prints the tables; 1 if more than 2% of any kind that is calm is taken for a change."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=200)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--shares", action="store_true", help="of shares only")
+    options = parser.parse_args()
+    seeds = options.seeds
+    of_kinds = [_kinds(count, seeds) for count in _ROWS]
+    of_series = [_kinds(count, seeds, within=True) for count in _SERIES_ROWS]
+    heads, rows = [f"{count:,} rows" for count in _ROWS], [f"{count:,} rows" for count in _SERIES_ROWS]
+    print(*_table("no share changes, % told", heads, [_part(one, True) for one in of_kinds]), "", sep="\n")
+    print(*_table("a share changes, % found", heads, [_part(one, False) for one in of_kinds]), "", sep="\n")
+    print(*_table("no share of five series, % told", rows, [_part(one, True) for one in of_series]), "", sep="\n")
+    print(*_table("of one of five series, % found", rows, [_part(one, False) for one in of_series]), "", sep="\n")
+    false = [_part(one, True) for one in of_kinds + of_series]
+    if options.shares:
+        return int(max(max(one.values()) for one in false) > 2)
     shares = [_shares(count, 0, seeds) for count in _ROWS]
     ends = [_shares(count, last, max(1, seeds // 4)) for count, last in _ENDS]
-    of_kinds = [_kinds(count, seeds) for count in _ROWS]
-    false, false_kinds = ([_part(one, True) for one in some] for some in (shares, of_kinds))
-    found, found_kinds = ([_part(one, False) for one in some] for some in (shares, of_kinds))
-    heads = [f"{count:,} rows" for count in _ROWS]
-    print(*_table("no share changes, % told", heads, false_kinds), "", sep="\n")
-    print(*_table("a share changes, % found", heads, found_kinds), "", sep="\n")
-    print(*_table("no change, % told", heads, false), "", sep="\n")
+    false_levels, found = ([_part(one, calm) for one in shares] for calm in (True, False))
+    print(*_table("no change, % told", heads, false_levels), "", sep="\n")
     print(*_table("a change anywhere, % found", heads, found), "", sep="\n")
     print(
         *_table("an onset in the last rows, % found", [f"{last} of {count:,}" for count, last in _ENDS], ends), sep="\n"
     )
-    return int(max(max(one.values()) for one in false + false_kinds) > 2)
+    return int(max(max(one.values()) for one in false + false_levels) > 2)
 
 
 if __name__ == "__main__":

@@ -149,3 +149,37 @@ def test_what_takes_the_place_of_a_kind_is_said() -> None:
     for row in rows:
         row["version"] = row["version"].removesuffix("4.0-rc") + "3.0" * row["version"].endswith("rc")
     assert re.findall(r"^- version: (.*) from rowid", data_of(rows), re.MULTILINE) == ["1.2.0→1.3.0"]
+
+
+@pytest.mark.parametrize("kinds", [(200, 500), ("INFO", "ERROR")])
+def test_an_error_rate_that_rises_in_one_of_five_services_is_told(kinds: tuple[Any, Any]) -> None:
+    """H18: in all rows it is hardly to be seen; the shares are those of this service."""
+    found = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows = []
+        for i in range(6_000):
+            service = ("cart", "pay", "search", "user", "ads")[rng.integers(5)]
+            failed = rng.random() < (0.15 if service == "pay" and i >= 4_000 else 0.02)
+            ms = round(float(rng.lognormal(3, 0.4)), 1)
+            rows.append({"ts": at(i), "service": service, "result": kinds[failed], "ms": ms})
+        for column, kind, was, became, of, row_id, _ in shares_in(data_of(rows)):
+            assert (column, kind, of) == ("result", str(kinds[1]), " of pay")
+            own = [row["result"] == kinds[1] for row in rows if row["service"] == "pay"]
+            place = sum(row["service"] == "pay" for row in rows[: int(row_id)])
+            assert float(was) == pytest.approx(100 * np.mean(own[:place]), abs=0.5)
+            assert float(became) == pytest.approx(100 * np.mean(own[place:]), abs=0.5)
+            found += abs(int(row_id) - 4_000) <= 600
+    assert found >= 3
+
+
+def test_series_of_kinds_without_a_change_have_none() -> None:
+    rng = np.random.default_rng(3)
+    kinds = calm_kinds(rng, 3_000)
+    hosts, usual = rng.integers(5, size=3_000), np.array([0.01, 0.03, 0.1, 0.3, 0.6])
+    kinds["of each"] = (rng.random(3_000) < usual[hosts]).astype(np.int64)
+    rows = [
+        {"ts": at(i), "host": f"web-{hosts[i]}", **{name: f"k{of[i]}" for name, of in kinds.items()}}
+        for i in range(3_000)
+    ]
+    assert not shares_in(data_of(rows, 8_000))
