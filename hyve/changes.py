@@ -343,7 +343,7 @@ class Changes:
     def change(self, column: int, score: float, rows: Rows, at: int, text: str, parted: Parted, group: int) -> Change:
         """A change between two of the rows of a table or of one of its series."""
         before, behind = int(rows[at - 1]), int(rows[at])
-        at_time = self._at(self.found.views[self.time], behind) if self.time is not None else "None"
+        at_time = self.shown(self.time, behind) if self.time is not None else "None"
         when = f" ({at_time})" if at_time != "None" else ""
         name = quote(self.found.views[column].column.name)
         place = f" from rowid {behind}{when}"
@@ -356,9 +356,9 @@ class Changes:
         name = str(values.shown()[codes[parted.rows[parted.starts[group]]]])
         return f"{SERIES} {name}" if parted.by.column.name == SERIES else name
 
-    def _at(self, view: ColumnView, row: int) -> str:
-        """What stands in a row, as it is shown."""
-        return str(self.found.columns.cells(view.column.name, [row])[0])
+    def shown(self, column: int, row: int) -> str:
+        """What stands in a row of a column, as it is shown."""
+        return str(self.found.columns.cells(self.found.views[column].column.name, [row])[0])
 
     # Gaps
 
@@ -402,7 +402,7 @@ class Changes:
     def _gap(self, column: int, at: Rows, rows: Rows, place: int, ratio: float, of: str) -> Change:
         view = self.found.views[column]
         name, before = quote(view.column.name), int(rows[place - 1])
-        since = f" after {self._at(view, before)} (rowid {before})"
+        since = f" after {self.shown(column, before)} (rowid {before})"
         score = min(8.0, 5 + ratio / 20)
         if place == len(rows):
             return Change(column, score, (before,), f"- {name}: none", of, since)

@@ -25,6 +25,7 @@ from hyve.columns import Codes, reversed_bits
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, is_dimension, is_measure
 from hyve.states import with_shares
+from hyve.stuck import with_stuck
 from hyve.templates import MASK, ids_of, kinds_of, masked_texts
 
 _RARE = 60
@@ -90,7 +91,7 @@ def stands_out(found: Profile) -> StandsOut:
         used = there & np.isfinite(numbers)
         far = rank.away(numbers, used, series)
         scores.add(i, rank.surprising(far, there & ~used), series)
-        told += changes.levels(i, numbers, used, far)
+        told += with_stuck(changes, i, numbers, used, changes.levels(i, numbers, used, far))
         differing += categories.differing(i, numbers, used, far)
     told += sorted(differing, key=lambda change: -change.score)[:_DIFFERING]
     told = sorted(told, key=lambda change: -change.score)[:_CHANGES]

@@ -292,3 +292,66 @@ def test_a_level_that_goes_on_rising_is_told_with_its_first_and_its_last_values(
     assert float(before) == pytest.approx(500, abs=3)
     assert float(behind) == pytest.approx(1403 + 15, abs=12)
     assert float(last) == pytest.approx(2297 - 15, abs=12)
+
+
+def stuck_in(text: str) -> list[tuple[str, ...]]:
+    return re.findall(r"^- (\w+): stuck at (\S+?)( of \S+)? from rowid (\d+) \(.*?\)( to \d+)?$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("hosts", [1, 20])
+@pytest.mark.parametrize("value", [41.37, 47.5])
+def test_a_number_that_is_stuck_is_told_and_shown(hosts: int, value: float) -> None:
+    """H18: of the series that is stuck, instead of a new level, for good or for a while."""
+    for end in (300, 200):
+        rng = np.random.default_rng(2)
+        rows = [
+            {
+                "ts": at(60 * i),
+                **({"host": f"web-{host:02d}"} if hosts > 1 else {}),
+                "v": value if host == hosts // 2 and 120 <= i < end else round(float(rng.normal(40, 4)), 2),
+            }
+            for i in range(300)
+            for host in range(hosts)
+        ]
+        first, last = (i * hosts + hosts // 2 for i in (120, end - 1))
+        until = f" to {last}" if end < 300 else ""
+        text = data_of(rows, 2000)
+        assert stuck_in(text) == [
+            ("v", str(value), f" of web-{hosts // 2:02d}" if hosts > 1 else "", str(first), until)
+        ]
+        assert "level" not in text
+        assert {first - hosts, first} <= set(rows_in(text))
+
+
+def test_a_counter_that_stops_while_others_go_on_is_stuck() -> None:
+    rng = np.random.default_rng(5)
+    counts = {host: np.cumsum(rng.integers(50, 150, 120)) for host in range(20)}
+    counts[7][60:] = counts[7][60]
+    rows = [{"ts": at(60 * i), "host": f"web-{host}", "n": int(counts[host][i])} for i in range(120) for host in counts]
+    assert stuck_in(data_of(rows, 2000)) == [("n", str(counts[7][60]), " of web-7", str(60 * 20 + 7), "")]
+    for host in counts:
+        counts[host][60 + host :] = counts[host][60 + host]
+    rows = [{"ts": at(60 * i), "host": f"web-{host}", "n": int(counts[host][i])} for i in range(120) for host in counts]
+    assert not stuck_in(data_of(rows, 2000))
+
+
+@pytest.mark.parametrize("count", [70, 300, 3000])
+def test_what_is_calm_is_not_stuck(count: int) -> None:
+    """H18: nor what idles, has few values, is constant, or is at a bound."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        noise, i = rng.normal(50, 9, count).round(2), np.arange(count)
+        columns = calm(rng, count) | {
+            "idles": np.cumsum(rng.exponential(size=count) * (i % 60 < 30)),
+            "stops": np.cumsum(np.where(i < count // 2, 1 + rng.random(count), 0)),
+            "few": rng.integers(15, size=count),
+            "held": np.repeat(rng.normal(size=count), 3)[:count],
+            "none": np.where(i < count // 2, noise, 0),
+            "full": np.where(i < count // 2, noise, 100),
+            "clipped": np.minimum(noise, 52),
+        }
+        rows = [
+            {"ts": at(place), "host": f"web-{place % 2}", **dict(zip(columns, map(float, values), strict=True))}
+            for place, values in enumerate(zip(*columns.values(), strict=True))
+        ]
+        assert "stuck" not in data_of(rows, 8_000)
