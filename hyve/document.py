@@ -45,7 +45,18 @@ from hyve.parts import (
     syntaxes,
 )
 from hyve.rawdecode import raw_decode
-from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, cut_large, read_root, recover
+from hyve.recovery import (
+    ANSI,
+    BEGUN,
+    LIKELY,
+    NEAR,
+    REST_BLANK,
+    Reading,
+    alike_documents,
+    cut_large,
+    read_root,
+    recover,
+)
 from hyve.strictjson import Decoder, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
@@ -278,6 +289,7 @@ class _Scan:
         )
         self.line_start = self.looked = self.tried = 0
         self.first = True
+        self.alike = alike_documents()
         self.head = -1  # the head of a log line that was found last
         self.alone = -1  # and the line with an object that is no row of a list
         self.pieces = heads.pieces_of_lines(text)[::-1]  # the last first
@@ -391,7 +403,8 @@ class _Scan:
         if self.allowance > 0 or failed - start > 64:
             limit, closed, rows = self._limit(start, first)
         if self.allowance > 0 and LIKELY.match(text, start):
-            reading, work, resume, inner = recover(text, start, limit, closed, self.line_start, self.met, rows)
+            found = recover(text, start, limit, closed, self.line_start, self.met, self.alike, rows)
+            reading, work, resume, inner = found
             self.allowance -= work
             if reading is not None and (
                 reading.syntax == "python"

@@ -22,8 +22,10 @@ import json_repair
 
 from hyve import strictjson
 from hyve.again import INSIDE, LENIENT, LITERAL, Way
+from hyve.alike import Alike
+from hyve.brackets import CLOSER, balanced, balanced_around
 from hyve.elisions import without_ellipses
-from hyve.flawed import Flawed, Unread, read_flawed
+from hyve.flawed import Flawed, Repair, Unread, read_flawed
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
 from hyve.strictjson import MAX_DEPTH, Ahead, Pairs, too_deep
@@ -46,14 +48,6 @@ class Reading(NamedTuple):
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*+[A-Za-z]|\][^\x07\x1b]*+(?:\x07|\x1b\\))")
 """Colour codes and the like."""
-
-_CLOSER = {"{": "}", "[": "]", "(": ")"}
-# The next bracket outside of strings, but for braces around no other brackets: most records are such. A string that
-# never ends runs to the end of the text: no later quote may start the search again.
-_QUOTED = r"""(?:"(?:[^"\\]*+"|(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|'(?:[^'\\]*+'|(?:[^'\\]++|\\.)*+(?:'|\\?\Z)))"""
-_OTHER = r"""[^"'\[\]{}()]*+"""
-_FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
-_NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)
 
 
 BEGUN = re.compile(
@@ -79,16 +73,25 @@ class Attempt(NamedTuple):
     inner: int = -1
 
 
-def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[str], rows: bool = False) -> Attempt:
+def recover(
+    text: str,
+    start: int,
+    limit: int,
+    closed: int,
+    line: int,
+    met: set[str],
+    alike: Alike[Said],
+    rows: bool = False,
+) -> Attempt:
     """Tries to read what stands between `start`, a bracket, and `limit`.
 
     `closed` is the end of the text (blanks left out) or of the code fence, which cuts a document; `limit` is the same,
     or where the next record or log line begins; `line` is where the line of `start` begins. `met` takes the flag
     `too_deep`, and `truncated` where a document was cut before its first whole item. Of a document with one record a
-    line (`rows`) it is known that `limit` cuts it, too.
+    line (`rows`) it is known that `limit` cuts it, too. `alike` is one for the whole text.
     """
     ahead, work = _read_ahead(text, start, limit)
-    run = _balanced(text, start, limit) if ahead is None else _balanced_around(ahead, start)
+    run = balanced(text, start, limit) if ahead is None else balanced_around(ahead, start)
     work += _ATTEMPT + run.work
     if run.deep >= 0:
         # Deep indeed where all of it is a document's beginning. What starts within the first MAX_DEPTH levels and is
@@ -114,17 +117,17 @@ def recover(text: str, start: int, limit: int, closed: int, line: int, met: set[
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     del ahead  # as large as what is read now
-    flawed = read_flawed(text, start, limit, closed, _record, ellipses=False)
+    flawed = read_flawed(text, start, limit, closed, _record(alike), ellipses=False)
     if flawed.value is not None:
         return _flawed(flawed, start, work)
     for end in ends:
-        reading, spent = _repaired(text, start, end)
+        reading, spent = _repaired(text, start, end, alike)
         work += spent
         if reading is not None:
             return Attempt(reading, work if spent and start - line > _PROSE else 0, end)
     if flawed.elided:
         work += flawed.work
-        flawed = read_flawed(text, start, limit, closed, _record, ellipses=True)
+        flawed = read_flawed(text, start, limit, closed, _record(alike), ellipses=True)
     if flawed.value is None and rows and run.end is None and limit < closed:
         reading, read, _ = _cut(text, start, limit, _read_ahead(text, start, limit)[0])
         if reading is not None and reading.value:
@@ -139,10 +142,14 @@ def _flawed(found: Flawed, start: int, work: int) -> Attempt:
     return Attempt(Reading(found.value, found.end, "json", found.flags, unread=found.unread), 0, found.end)
 
 
-def _record(text: str, start: int, end: int) -> tuple[Any, tuple[str, ...]] | None:
-    """The value and flags of one record that a repair reads for itself."""
-    reading, _ = _repaired(text, start, end)
-    return None if reading is None or reading.syntax != "json" else (reading.value, reading.flags)
+def _record(alike: Alike[Said]) -> Repair:
+    """Gives the value and flags of one record that a repair reads for itself."""
+
+    def read(text: str, start: int, end: int) -> tuple[Any, tuple[str, ...]] | None:
+        reading, _ = _repaired(text, start, end, alike)
+        return None if reading is None or reading.syntax != "json" else (reading.value, reading.flags)
+
+    return read
 
 
 def cut_large(text: str, start: int, limit: int) -> Reading | None:
@@ -185,66 +192,15 @@ def _cut_records(ahead: Ahead, start: int) -> tuple[Reading | None, int, bool] |
 
 
 _SHORTEST_PIECE, _LONGEST_PIECE, _SOME_PIECES = 1 << 10, 1 << 16, 16
-_ATTEMPT, _TOKENS, _PIECES, _COPIED = 400, 12, 40, 8
+_ATTEMPT, _PIECES, _COPIED = 400, 40, 8
 _LENIENT, _LITERAL, _REPAIR = 12, 30, 60
-"""Work of an attempt, of each token when brackets are matched and when a cut document is read, and of each character
-that is read in one of the other ways: measured, so that the work is in proportion to the time."""
-
-
-class _Run(NamedTuple):
-    """A bracketed run: its end or None, whether all brackets match, where it gets too deep or -1, the work."""
-
-    end: int | None
-    exact: bool
-    deep: int
-    work: int
-
-
-def _balanced(text: str, start: int, limit: int) -> _Run:
-    """The run of brackets from the one at `start` on. A closer that doesn't match the innermost opener closes the
-    nearest that it does match."""
-    stack = [_CLOSER[text[start]]]
-    levels = [start]
-    exact, count, at = True, 1, start + 1
-    while match := _NEXT_BRACKET.match(text, at, limit):
-        count, at = count + 1, match.end()
-        token = text[at - 1]
-        if token in _CLOSER:
-            stack.append(_CLOSER[token])
-            levels.append(at - 1)
-            if len(stack) > 2 * MAX_DEPTH:
-                return _Run(None, False, levels[MAX_DEPTH], at - start + _TOKENS * count)
-        else:
-            while stack and stack[-1] != token:
-                if token not in stack:
-                    return _Run(None, False, -1, at - start + _TOKENS * count)
-                exact = False
-                stack.pop()
-                levels.pop()
-            if stack:
-                stack.pop()
-                levels.pop()
-            if not stack:
-                return _Run(at, exact, -1, at - start + _TOKENS * count)
-    return _Run(None, False, -1, limit - start + _TOKENS * count)
-
-
-def _balanced_around(ahead: Ahead, start: int) -> _Run:
-    """The same of the text that `ahead` stands in, which begins at `start`: what was read there matches by itself."""
-    run = _balanced(ahead.rest, 0, len(ahead.rest))
-    first, read = ahead.cuts[0][0], len(ahead.text) - len(ahead.rest)
-
-    def place(at: int) -> int:
-        return start + at + (read if at > first else 0)
-
-    end = None if run.end is None else place(run.end)
-    deep = run.deep if run.deep < 0 else place(run.deep)
-    return _Run(end, run.exact, deep, run.work + read + len(ahead.text) // _COPIED)
+"""Work of an attempt, of each token of a cut document, and of each character that is read in one of the other ways:
+measured, so that the work is in proportion to the time."""
 
 
 def _ends(text: str, start: int, limit: int, line: int) -> Iterator[int]:
     """Where a document may end whose quotes and brackets don't tell: the line of its closer, its line's last one."""
-    closer = _CLOSER[text[start]]
+    closer = CLOSER[text[start]]
     indent = text[line : min(start, line + 256)]
     first = text.find("\n", start, limit)
     first = limit if first < 0 else first
@@ -274,7 +230,7 @@ def _python(source: str, end: int) -> Reading | None:
 
 def read_root(text: str, start: int, limit: int) -> Attempt:
     """A tuple or a constructor call that stands alone on its lines, from the bracket or name at `start`."""
-    run = _balanced(text, text.find("(", start, limit), limit)
+    run = balanced(text, text.find("(", start, limit), limit)
     if run.end is None or not run.exact or not REST_BLANK.match(text, run.end):
         return Attempt(None, _ATTEMPT + run.work, start)
     reading = _literal(text, start, run.end)
@@ -295,23 +251,42 @@ _CODE = re.compile(r";[ \t\r]*+(?:[}\n]|\Z)|::|\breturn\b|\bfunction\b")
 """What no data has outside of its strings: json_repair would read a function's body as texts."""
 
 
-def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
+class Said(NamedTuple):
+    """What is the same of all documents that look alike: how they are read again, and the work of each character that
+    was fruitless or too slow to be free."""
+
+    syntax: Literal["json", "python"] = "json"
+    flags: tuple[str, ...] = ()
+    way: Way | None = None
+    work: int = 0
+
+
+def alike_documents() -> Alike[Said]:
+    """What `recover` remembers of a text's documents, one for each text."""
+    return Alike(_read_anew)
+
+
+def _repaired(text: str, start: int, end: int, alike: Alike[Said]) -> tuple[Reading | None, int]:
     """(the document, the work that was fruitless or too slow to be free)."""
-    source = text[start:end]
+    value, said = alike.read(text[start:end])
+    work = said.work * (end - start)
+    return (None if value is None else Reading(value, end, said.syntax, said.flags, way=said.way)), work
+
+
+def _read_anew(source: str) -> tuple[Any, Said]:
+    """The value of one document, or None."""
     for inside in (False, True):
         if found := read_lenient(source, quotes_inside=inside):
             value, flags = found
-            way = INSIDE if inside else LENIENT
-            return (Reading(value, end, "json", ("repaired", *flags), way=way) if value else None), 0
+            return value or None, Said("json", ("repaired", *flags), INSIDE if inside else LENIENT)
         if not inside and (plain := without_ellipses(source)) is not None:
-            elided = _elided(plain, end)
+            elided = _elided(plain, len(source))
             if elided is not None:
-                return elided, 0
-    work = 2 * _LENIENT * len(source)
-    reading = _python(source, end)
+                return elided.value, Said(elided.syntax, elided.flags, elided.way)
+    reading = _python(source, len(source))
     if reading is not None:
-        return reading, 0
-    work += _LITERAL * len(source)
+        return reading.value, Said(reading.syntax, reading.flags, reading.way)
+    work = 2 * _LENIENT + _LITERAL
     code = _DOUBLE_QUOTED.sub('""', source)
     if (
         len(source) > _REPAIR_CHARS
@@ -319,15 +294,15 @@ def _repaired(text: str, start: int, end: int) -> tuple[Reading | None, int]:
         or _ELLIPSIS.search(code)
         or _ADJACENT.search(_ANY_QUOTED.sub("\0", source))
     ):
-        return None, work
-    work += _REPAIR * len(source)
+        return None, Said(work=work)
+    repaired = Said("json", ("repaired",), work=work + _REPAIR)
     try:
         value = json_repair.loads(source, skip_json_loads=True)
     except Exception:  # a third-party repairer on hostile text: whatever it raises, the text stays text
-        return None, work
+        return None, repaired
     if not value or not isinstance(value, dict | list) or too_deep(value, source) or not _covers(value, source):
-        return None, work
-    return Reading(value, end, "json", ("repaired",)), work
+        return None, repaired
+    return value, repaired
 
 
 def _elided(source: str, end: int) -> Reading | None:
@@ -413,16 +388,16 @@ def _truncated(text: str, start: int, limit: int) -> tuple[Reading | None, int, 
             continue
         last = at >= end
         if calls >= 0:  # inside of a constructor call nothing but brackets counts
-            if token in _CLOSER:
-                stack.append(_CLOSER[token])
+            if token in CLOSER:
+                stack.append(CLOSER[token])
             elif token in (")", "]", "}"):
                 if stack.pop() != token:
                     return None, count, False
                 if len(stack) == calls:
                     calls, state, safe = -1, "next", (at, len(stack), True)
             continue
-        if token in _CLOSER and state == "value":
-            stack.append(_CLOSER[token])
+        if token in CLOSER and state == "value":
+            stack.append(CLOSER[token])
             if len(stack) > MAX_DEPTH:
                 return None, count, True
             python |= token == "("
