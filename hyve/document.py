@@ -18,7 +18,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from heapq import merge
 from itertools import accumulate, chain, islice
 
@@ -45,18 +45,7 @@ from hyve.parts import (
     syntaxes,
 )
 from hyve.rawdecode import raw_decode
-from hyve.recovery import (
-    ANSI,
-    BEGUN,
-    LIKELY,
-    NEAR,
-    REST_BLANK,
-    Reading,
-    alike_documents,
-    cut_large,
-    read_root,
-    recover,
-)
+from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, alike, cut_large, read_root, recover
 from hyve.strictjson import Decoder, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
@@ -288,8 +277,7 @@ class _Scan:
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
         )
         self.line_start = self.looked = self.tried = 0
-        self.first = True
-        self.alike = alike_documents()
+        self.first, self.recover = True, partial(recover, alike(), text)
         self.head = -1  # the head of a log line that was found last
         self.alone = -1  # and the line with an object that is no row of a list
         self.pieces = heads.pieces_of_lines(text)[::-1]  # the last first
@@ -403,8 +391,7 @@ class _Scan:
         if self.allowance > 0 or failed - start > 64:
             limit, closed, rows = self._limit(start, first)
         if self.allowance > 0 and LIKELY.match(text, start):
-            found = recover(text, start, limit, closed, self.line_start, self.met, self.alike, rows)
-            reading, work, resume, inner = found
+            reading, work, resume, inner = self.recover(start, limit, closed, self.line_start, self.met, rows)
             self.allowance -= work
             if reading is not None and (
                 reading.syntax == "python"

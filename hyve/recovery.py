@@ -74,21 +74,14 @@ class Attempt(NamedTuple):
 
 
 def recover(
-    text: str,
-    start: int,
-    limit: int,
-    closed: int,
-    line: int,
-    met: set[str],
-    alike: Alike[Said],
-    rows: bool = False,
+    seen: Alike[Said], text: str, start: int, limit: int, closed: int, line: int, met: set[str], rows: bool = False
 ) -> Attempt:
     """Tries to read what stands between `start`, a bracket, and `limit`.
 
     `closed` is the end of the text (blanks left out) or of the code fence, which cuts a document; `limit` is the same,
     or where the next record or log line begins; `line` is where the line of `start` begins. `met` takes the flag
     `too_deep`, and `truncated` where a document was cut before its first whole item. Of a document with one record a
-    line (`rows`) it is known that `limit` cuts it, too. `alike` is one for the whole text.
+    line (`rows`) it is known that `limit` cuts it, too. `seen` is one for the whole text, from `alike`.
     """
     ahead, work = _read_ahead(text, start, limit)
     run = balanced(text, start, limit) if ahead is None else balanced_around(ahead, start)
@@ -117,17 +110,17 @@ def recover(
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     del ahead  # as large as what is read now
-    flawed = read_flawed(text, start, limit, closed, _record(alike), ellipses=False)
+    flawed = read_flawed(text, start, limit, closed, _record(seen), ellipses=False)
     if flawed.value is not None:
         return _flawed(flawed, start, work)
     for end in ends:
-        reading, spent = _repaired(text, start, end, alike)
+        reading, spent = _repaired(text, start, end, seen)
         work += spent
         if reading is not None:
             return Attempt(reading, work if spent and start - line > _PROSE else 0, end)
     if flawed.elided:
         work += flawed.work
-        flawed = read_flawed(text, start, limit, closed, _record(alike), ellipses=True)
+        flawed = read_flawed(text, start, limit, closed, _record(seen), ellipses=True)
     if flawed.value is None and rows and run.end is None and limit < closed:
         reading, read, _ = _cut(text, start, limit, _read_ahead(text, start, limit)[0])
         if reading is not None and reading.value:
@@ -142,11 +135,11 @@ def _flawed(found: Flawed, start: int, work: int) -> Attempt:
     return Attempt(Reading(found.value, found.end, "json", found.flags, unread=found.unread), 0, found.end)
 
 
-def _record(alike: Alike[Said]) -> Repair:
+def _record(seen: Alike[Said]) -> Repair:
     """Gives the value and flags of one record that a repair reads for itself."""
 
     def read(text: str, start: int, end: int) -> tuple[Any, tuple[str, ...]] | None:
-        reading, _ = _repaired(text, start, end, alike)
+        reading, _ = _repaired(text, start, end, seen)
         return None if reading is None or reading.syntax != "json" else (reading.value, reading.flags)
 
     return read
@@ -261,14 +254,14 @@ class Said(NamedTuple):
     work: int = 0
 
 
-def alike_documents() -> Alike[Said]:
+def alike() -> Alike[Said]:
     """What `recover` remembers of a text's documents, one for each text."""
     return Alike(_read_anew)
 
 
-def _repaired(text: str, start: int, end: int, alike: Alike[Said]) -> tuple[Reading | None, int]:
+def _repaired(text: str, start: int, end: int, seen: Alike[Said]) -> tuple[Reading | None, int]:
     """(the document, the work that was fruitless or too slow to be free)."""
-    value, said = alike.read(text[start:end])
+    value, said = seen.read(text[start:end])
     work = said.work * (end - start)
     return (None if value is None else Reading(value, end, said.syntax, said.flags, way=said.way)), work
 

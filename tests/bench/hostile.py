@@ -118,6 +118,10 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     "near-JSON in prose on one line": ("log", _repeated("the user {name: foo, said: [hello} ")),
     "near-JSON prose on one line": ("log", _repeated('the {"quick": brown, fox} [jumps over "the" lazy dog, ')),
     "near-JSON prose on lines": ("log", _repeated('the {"quick": brown, fox} [jumps over "the" lazy dog,\n')),
+    "near-JSON prose on lines of their own": (
+        "log",
+        lambda size: "".join(f'the {{"q{i}": brown{i}, fox}} [jumps over "the" lazy dog,\n' for i in range(size // 60)),
+    ),
     "[] on one line": ("json", _repeated("[]")),
     "{} on one line": ("json", _repeated("{}")),
     "[1] on one line": ("json", _repeated("[1]")),
@@ -151,7 +155,19 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
 }
 
 
-NAMED = ("[[[[", '{"a":', "quotes", "backslashes", "cut JSON on one line", "log with braces")
+NAMED = (
+    "[[[[",
+    '{"a":',
+    "quotes",
+    "backslashes",
+    "cut JSON on one line",
+    "log with braces",
+    "log with brackets",
+    "prose with braces on one line",
+    "near-JSON prose on one line",
+    "near-JSON prose on lines",
+    "near-JSON prose on lines of their own",
+)
 """Cases that must stay within five times the time of a well-formed text, however they grow."""
 
 

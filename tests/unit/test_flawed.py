@@ -264,7 +264,7 @@ def test_a_list_that_is_read_in_vain_is_charged() -> None:
     flawed = reader.read_flawed(text, 0, len(text), len(text), lambda *_: None, ellipses=False)
     assert flawed.value is None
     assert flawed.work > len(text)
-    assert recovery.recover(text, 0, len(text), len(text) + 1, 0, set(), recovery.alike_documents()).work > flawed.work
+    assert recovery.recover(recovery.alike(), text, 0, len(text), len(text) + 1, 0, set()).work > flawed.work
 
 
 def test_what_is_read_in_vain_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
