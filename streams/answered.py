@@ -19,9 +19,10 @@ from collections.abc import Callable
 
 from hyve.errors import HyveError
 from streams.app import now_ms
+from streams.patience import patiently
 from streams.recent import Recent
 from workers.kafka import RangeReader
-from workers.settings import PATIENCE, Settings
+from workers.settings import Settings
 
 log = logging.getLogger("hyve")
 
@@ -61,21 +62,19 @@ class Answered:
     async def _recall(self, since: int) -> None:
         if since >= self._since:
             return
-        end = time.monotonic() + PATIENCE
-        pause = 0.5
-        while True:
+        moves = self._moves
+
+        async def read() -> dict[str, str]:
+            nonlocal moves
             moves = self._moves
+            return await asyncio.to_thread(self._read, since)
+
+        while True:
             try:
-                found = await asyncio.to_thread(self._read, since)
+                found = await patiently(read, lambda _: True, "answered")
             except HyveError as error:
-                if time.monotonic() > end:
-                    log.warning("answered: %s; going on without it", error)
-                    found = {}
-                else:
-                    log.warning("answered: %s; trying again", error)
-                    await asyncio.sleep(pause)
-                    pause = min(2 * pause, 10.0)
-                    continue
+                log.warning("answered: %s; going on without it", error)
+                found = {}
             for request_id, digest in found.items():
                 self._ids.add(request_id, digest)
             if self._moves == moves:  # else what was read may be older than the last move

@@ -36,7 +36,7 @@ from typing import Any
 import faust
 from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
-from schemas import DeadLetter, Record
+from schemas import DeadLetter, Position, Record
 from streams import logs, metrics
 from streams.commits import App, Uncounted
 from streams.ledger import Ledger
@@ -114,6 +114,18 @@ class Poison(Exception):
     def __init__(self, text: str, attempts: int = 1) -> None:
         super().__init__(text)
         self.attempts = attempts
+
+
+def check_place(position: Position, topic: str, partition: int | None = None) -> None:
+    """`Poison` where no request can stand at a position, which would be asked for again and again: requests stand on
+    `topic`, and that one in `partition` where it is known."""
+    place = f"its request can't stand at {position.topic[:200]}[{position.partition}]@{position.offset}"
+    if position.topic != topic:
+        raise Poison(f"{place}: requests stand on {topic}")
+    if position.partition < 0 or position.offset < 0:
+        raise Poison(f"{place}: partitions and offsets begin at 0")
+    if partition not in (None, position.partition):
+        raise Poison(f"{place}: it would be in partition {partition}")
 
 
 class Undeliverable(Exception):

@@ -22,7 +22,7 @@ from hyve.diagnosis import CUT
 from hyve.errors import HyveError
 from hyve.reply import Decision, Direct, Model, ModelReply, Query, decide
 from schemas import Fill, PromptReady, StoreCommand, ToolCall
-from streams.app import Incoming, Outgoing, Poison, now_ms
+from streams.app import Incoming, Outgoing, Poison, check_place, now_ms
 from workers.settings import Settings
 
 log = logging.getLogger("hyve")
@@ -44,9 +44,7 @@ class LlmStage:
             prompt = PromptReady.from_bytes(record.value)
         except ValueError as error:
             raise Poison(str(error)) from None
-        at = prompt.request
-        if at.topic != self._requests or at.partition < 0 or at.offset < 0:  # the answer goes to its partition
-            raise Poison(f"its request can't stand at {at.topic[:200]}[{at.partition}]@{at.offset}")
+        check_place(prompt.request, self._requests)  # the answer goes to its partition
         command = await self._command(prompt)
         quiet = logging.INFO if self._model is None else logging.WARNING  # without a model it is as it was set up
         level = quiet if command.reason else logging.DEBUG

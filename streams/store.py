@@ -31,7 +31,7 @@ from hyve.errors import HyveError
 from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
 from streams import metrics
 from streams.answered import Answered
-from streams.app import Incoming, Outgoing, Poison, now_ms
+from streams.app import Incoming, Outgoing, Poison, check_place, now_ms
 from streams.patience import patiently
 from workers import claims, kafka
 from workers.pool import Prepared, RecordUnusable, StoreFault, StoreMissing, StorePool
@@ -181,19 +181,11 @@ class StoreStage:
             command = StoreCommand.from_bytes(record.value)
         except ValueError as error:
             raise Poison(str(error)) from None
-        self._check_place(command.request, record)
+        check_place(command.request, self._settings.topic("requests"), record.partition)
         # A worker that died may have left two decisions of one request, which would both answer it side by side.
         turn = self._turns.setdefault(command.request_id, asyncio.Lock())
         async with turn:
             return await self._decided(command, record)
-
-    def _check_place(self, position: Position, record: Incoming) -> None:
-        """`Poison` where no request of this decision can stand: it would be asked for again and again."""
-        place = f"{position.topic[:200]}[{position.partition}]@{position.offset}"
-        if position.topic != self._settings.topic("requests"):
-            raise Poison(f"its request can't stand at {place}: requests stand on {self._settings.topic('requests')}")
-        if position.partition != record.partition or position.offset < 0:
-            raise Poison(f"its request can't stand at {place}: it would be in partition {record.partition}, from 0 on")
 
     async def _decided(self, command: StoreCommand, record: Incoming) -> Sequence[Outgoing]:
         since = min(record.timestamp, command.account.created or record.timestamp)
