@@ -4,105 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from hyve.diagnosis import Diagnosis, Mode
+from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
-from schemas import Account, DiagnosisResult, Position, PromptReady, RequestMetrics, StoreCommand
+from schemas import Account, Position, StoreCommand
 from streams import patience
 from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
-from streams.store import StoreStage
+from tests.unit.streams.store_stages import HERE, Pool, command, prompt, request, result, results_of, stage
 from workers.claims import Unreachable
 from workers.kafka import RecordGone, RecordLate
-from workers.pool import FollowedUp, Prepared, RecordUnusable, StoreFault, StoreMissing, StorePool
+from workers.pool import Prepared, RecordUnusable, StoreFault
 from workers.settings import load
-
-HERE = Position(topic="hyve.requests", partition=5, offset=40)
-
-
-class Pool:
-    """A pool without processes. `stores` are the ids it holds; errors in `raises` are raised once, by call."""
-
-    def __init__(self) -> None:
-        self.stores: set[str] = set()
-        self.raises: dict[str, list[Exception]] = {}
-        self.prepared: list[bytes] = []
-        self.finished: list[StoreCommand] = []
-        self.digests: dict[bytes, str] = {}
-
-    def _raise(self, call: str) -> None:
-        if self.raises.get(call):
-            raise self.raises[call].pop(0)
-
-    async def prepare(self, request_id: str, raw: bytes, limit: float) -> Prepared:
-        self.prepared.append(raw)
-        self._raise("prepare")
-        self.stores.add(request_id)
-        said = raw.decode().partition(" ")[0] or request_id
-        messages = ({"role": "user", "content": "x"},)
-        digest = self.digests.get(raw, "d")
-        return Prepared(said, "why?", messages, ({},), 1000, 100, 77, 50, {"collect": 2.0}, digest)
-
-    async def digest(self, request_id: str, raw: bytes, limit: float) -> str:
-        self._raise("digest")
-        return self.digests.get(raw, "d")
-
-    async def follow_up(self, command: StoreCommand, budget: int, limit: float) -> FollowedUp:
-        self._raise("follow_up")
-        if command.request_id not in self.stores:
-            raise StoreMissing(command.request_id)
-        return FollowedUp(({"role": "tool", "content": command.sql},), 33, 1.0)
-
-    async def finish(self, command: StoreCommand, limit: float) -> tuple[Diagnosis, str]:
-        self._raise("finish")
-        if command.request_id not in self.stores:
-            raise StoreMissing(command.request_id)
-        self.finished.append(command)
-        self.stores.discard(command.request_id)
-        mode: Mode = "rules" if command.kind == "rules" else "query" if command.hop == 2 else "direct"
-        return Diagnosis("inconclusive", command.reason or "said", mode=mode), "why?"
-
-    async def drop(self, request_id: str) -> bool:
-        self.stores.discard(request_id)
-        return True
-
-
-def stage(
-    pool: Pool, read: Callable[[Position], bytes] = lambda position: b"r", answered: Answered | None = None
-) -> StoreStage:
-    return StoreStage(load(), cast(StorePool, pool), read, answered)
-
-
-def request(key: bytes | None = b"r", value: bytes = b"r") -> Incoming:
-    return Incoming(HERE.topic, HERE.partition, HERE.offset, value, key)
-
-
-def command(kind: str = "direct", hop: int = 1, **fields: Any) -> Incoming:
-    account = Account(original=1000, prompt=100, calls=hop, completion=9, model="m", created=1, ms={"prepare": 5.0})
-    record = StoreCommand.model_validate(
-        {"request_id": "r", "hop": hop, "kind": kind, "request": HERE, "account": account, **fields}
-    )
-    return Incoming("hyve.queries", 5, 0, record.to_bytes(), b"r")
-
-
-def result(out: Any) -> DiagnosisResult:
-    assert [item.topic for item in out] == ["results", "metrics"]
-    assert {item.key for item in out} == {b"r"}
-    read = DiagnosisResult.from_bytes(out[0].value)
-    account = RequestMetrics.from_bytes(out[1].value)
-    assert (account.status, account.tokens, account.ms) == (read.status, read.tokens, read.ms)
-    return read
-
-
-def prompt(out: Any) -> PromptReady:
-    (item,) = out
-    assert (item.topic, item.key) == ("prompts", b"r")
-    return PromptReady.from_bytes(item.value)
 
 
 async def test_a_request_becomes_a_prompt_that_knows_where_the_request_stands() -> None:
@@ -398,17 +315,6 @@ def test_outgoing_takes_odd_ids() -> None:
     assert (sent.key, sent.partition) == (b"a?", 2)
 
 
-def results_of(*found: str) -> tuple[Answered, list[int]]:
-    """What has just started beside a results topic that holds `found`; the times it was read from."""
-    reads: list[int] = []
-
-    def read(since: int) -> dict[str, str]:
-        reads.append(since)
-        return dict.fromkeys(found, "")
-
-    return Answered(load(), read), reads
-
-
 async def test_what_another_process_has_answered_is_not_answered_again() -> None:
     """Invariant 8: a worker that was killed after a result and before its commit leaves the records to the next."""
     pool = Pool()
@@ -419,46 +325,6 @@ async def test_what_another_process_has_answered_is_not_answered_again() -> None
     assert await store.request(replace(request(), timestamp=at)) == []
     assert (pool.prepared, pool.finished) == ([], [])
     assert reads == [at - 300_000], "results since the request was made, less its deadline"
-
-
-async def test_results_are_read_again_for_older_records_and_after_partitions_moved() -> None:
-    at = now_ms()
-    answered, reads = results_of("a")
-    assert not await answered.has("r", at)
-    assert await answered.has("a", at + 5)
-    assert reads == [at]
-    await answered.has("r", at - 1)
-    await answered.has("r", 0)
-    assert reads[:2] == [at, at - 1]
-    assert reads[2] >= at - 86_400_000, "a day back at most"
-    answered.moved()
-    await answered.has("r", at)
-    assert reads[3:] == [at]
-
-
-async def test_results_are_read_once_more_where_partitions_move_during_a_read() -> None:
-    found = [["early"], ["early", "late"]]
-
-    def read(since: int) -> dict[str, str]:
-        if len(found) == 2:
-            answered.moved()
-        return dict.fromkeys(found.pop(0), "")
-
-    answered = Answered(load(), read)
-    assert await answered.has("late", now_ms())
-    assert found == []
-
-
-async def test_results_that_cannot_be_read_are_asked_for_again() -> None:
-    script: list[Exception | dict[str, str]] = [HyveError("no broker"), {"r": ""}]
-
-    def read(since: int) -> dict[str, str]:
-        outcome = script.pop(0)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    assert await Answered(load(), read).has("r", now_ms())
 
 
 async def test_a_request_that_failed_after_its_prompt_takes_no_later_answer() -> None:
