@@ -287,11 +287,7 @@ class _Reading:
         if counts.even < self.least:
             return False
         if counts.ragged:
-            rows = counts.even + counts.ragged
-            named = len(set(self.cells)) == len(self.cells) > 2 and all(
-                _NAME.match(cell.strip()) for cell in self.header
-            )
-            most = max(1, rows // (5 if named and not self.spaced else 50)) if counts.even > 2 else 0
+            most = max(1, counts.rows // (5 if self._is_named() else 50)) if counts.even > 2 else 0
             if counts.even < 2 or counts.ragged - (counts.short and not counts.cut) > most:
                 return False
         return self._is_headed()
@@ -303,10 +299,11 @@ class _Reading:
         return all(_NAME.match(cell.strip()) for cell in self.header)
 
     def _is_headed(self) -> bool:
-        if not self.headed:
-            self.headed = is_header(self.cells, self.shown, self.spaced) and len(self.shown) >= _SHOWN
-            return self.headed or is_header(self.cells, self.shown, self.spaced)
-        return True
+        if self.headed:
+            return True
+        found = is_header(self.cells, self.shown, self.spaced)
+        self.headed = found and len(self.shown) >= _SHOWN
+        return found
 
     def _goes_on(self, rows: list[list[str]]) -> bool:
         """Whether rows behind a blank line are the table's: some of the first have its width, and the first one isn't
