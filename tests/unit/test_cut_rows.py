@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
 import hyve
+from hyve import heads
 from hyve.document import parse
 from tests.unit.documents import values
 
@@ -89,18 +91,11 @@ def test_a_whole_list_in_a_document_that_is_no_json_behind_it() -> None:
     "unit", ['{"k":[{"c":2},\n', ' {"k":[{"c":2},\n', '{"k":[\n{"c":2},\n{"k":x},\n', '{"k":[{"c":2},\n{"d":2},\n']
 )
 def test_lists_that_are_begun_on_every_line_take_linear_work(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = 0
-    for name in ("begins_rows", "next_alone", "next_record"):
-
-        def counted(*args: object, call: object = getattr(hyve.document.heads, name)) -> object:
-            nonlocal looked
-            looked += 1
-            return call(*args)  # type: ignore[operator]
-
-        monkeypatch.setattr(f"hyve.document.heads.{name}", counted)
+    looks = {name: Mock(wraps=getattr(heads, name)) for name in ("begins_rows", "next_alone", "next_record")}
+    for name, look in looks.items():
+        monkeypatch.setattr(heads, name, look)
     counts = []
     for lines in (2_000, 4_000):
-        looked = 0
         parse(unit * lines + "\n{")
-        counts.append(looked)
+        counts.append(sum(look.call_count for look in looks.values()) - sum(counts))
     assert counts[1] <= 2.1 * counts[0] + 8
