@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -101,28 +101,25 @@ def runs(text: str, start: int, end: int, delimiter: str, width: int, size: int)
         start = stop
 
 
-def _open(lines: list[str], delimiter: str) -> list[str] | None:
-    """The cells of a row whose last one is not closed in these lines; None where that is not what is wrong."""
+def first_row(lines: Iterable[str], delimiter: str) -> list[str] | None:
+    """The cells of the first row in some lines, by themselves; None where its quotes are flawed."""
     try:
-        return next(csv.reader([*lines[:-1], lines[-1] + '"'], delimiter=delimiter, strict=True))
+        return next(csv.reader(lines, delimiter=delimiter, strict=True), [])
     except csv.Error:
         return None
+
+
+def _open(lines: list[str], delimiter: str) -> list[str] | None:
+    """The cells of a row whose last one is not closed in these lines; None where that is not what is wrong."""
+    return first_row([*lines[:-1], lines[-1] + '"'], delimiter)
 
 
 def _cut(lines: list[str], delimiter: str, width: int) -> bool:
     """Whether the lines that a text ends with are a row that is cut inside of quotes. The quote is a mistake if the
     lines behind it are rows by themselves."""
     others = [line for line in lines[1 : _SHOWN + 1] if not line.isspace()]
-    fitting = sum(_cells_of(line, delimiter) == width for line in others)
+    fitting = sum(len(first_row([line], delimiter) or ()) == width for line in others)
     return not (others and 2 * fitting >= len(others)) and _open(lines, delimiter) is not None
-
-
-def _cells_of(line: str, delimiter: str) -> int:
-    """How many cells a line has by itself; 0 if it is no row."""
-    try:
-        return len(next(csv.reader([line], delimiter=delimiter, strict=True), ()))
-    except csv.Error:
-        return 0
 
 
 def _paragraph(lines: list[str]) -> list[str]:

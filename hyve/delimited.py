@@ -15,7 +15,6 @@ Rules:
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from hyve import strictjson
-from hyve.csvrows import DELIMITERS, FIRST, LINES, Run, runs
+from hyve.csvrows import DELIMITERS, FIRST, LINES, Run, first_row, runs
 
 _HEADER_CHARS = 1 << 20
 _COMMENTS = 5
@@ -149,11 +148,8 @@ def table_at(text: str, span: tuple[int, int], stop: int | None, least: int, kee
 
 def _header(head: str, delimiter: str) -> list[str] | None:
     """The cells of a line that may be a header."""
-    try:
-        cells = next(csv.reader([head], delimiter=delimiter, strict=True))
-    except csv.Error:
-        return None
-    if len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
+    cells = first_row([head], delimiter)
+    if cells is None or len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
         return None  # names are short: more words make a sentence
     if not all(_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells[:-1])):
         return None
@@ -356,11 +352,12 @@ def column_names(cells: Sequence[str]) -> list[str]:
 
 
 def record(names: list[str], row: list[str]) -> dict[str, Any]:
+    """A row as an object: a cell that it lacks is absent, those beyond the header are a list under the last name."""
     width = len(names) - 1
-    record: dict[str, Any] = dict(zip(names[:width], row, strict=False))
+    found: dict[str, Any] = dict(zip(names[:width], row, strict=False))
     if len(row) > width:
-        record[names[-1]] = row[width:]
-    return record
+        found[names[-1]] = row[width:]
+    return found
 
 
 def is_header(cells: list[str], rows: list[list[str]], spaced: bool) -> bool:
