@@ -1,8 +1,9 @@
-"""Where the bracket that opens in a text is closed, whatever stands between."""
+"""Brackets of a text that may be damaged: where one that opens is closed, and which are open at a place."""
 
 from __future__ import annotations
 
 import re
+import sys
 from typing import NamedTuple
 
 from hyve.strictjson import MAX_DEPTH, Ahead
@@ -14,6 +15,15 @@ _QUOTED = r"""(?:"(?:[^"\\]*+"|(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|'(?:[^'\\]*+'|(?:[
 _OTHER = r"""[^"'\[\]{}()]*+"""
 _FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
 _NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)
+_TO_END = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_NO_BRACKET = r'[^"\[\]{}]*+'
+NEXT_BRACKET = re.compile(
+    rf"{_NO_BRACKET}(?:(?:{_TO_END}|\{{{_NO_BRACKET}(?:{_TO_END}{_NO_BRACKET})*+\}}){_NO_BRACKET})*+[\[\]{{}}]",
+    re.DOTALL,
+)
+"""Text up to the next bracket of a document of JSON: one in no string, nor in an object without others."""
+ANY_BRACKET = re.compile(r"[^\[\]{}]*+[\[\]{}]")
+"""Text up to the next bracket, be it in a string."""
 _TOKENS, _COPIED = 12, 8
 """Work of each bracket that is matched; how many characters that are copied are the work of one."""
 
@@ -67,3 +77,21 @@ def balanced_around(ahead: Ahead, start: int) -> Run:
     end = None if run.end is None else place(run.end)
     deep = run.deep if run.deep < 0 else place(run.deep)
     return Run(end, run.exact, deep, run.work + read + len(ahead.text) // _COPIED)
+
+
+def open_at(
+    text: str, start: int, end: int, brackets: re.Pattern[str] = NEXT_BRACKET, deepest: int = sys.maxsize
+) -> list[int]:
+    """Where the brackets stand, from `start` on, that are open at `end`, as `brackets` tell, the outermost first; none
+    if more than `deepest` are open anywhere before. What closes none counts for nothing."""
+    opened: list[int] = []
+    at = start
+    while match := brackets.match(text, at, end):
+        at = match.end()
+        if text[at - 1] in "[{":
+            opened.append(at - 1)
+            if len(opened) > deepest:
+                return []
+        elif opened:
+            opened.pop()
+    return opened

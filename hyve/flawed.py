@@ -16,13 +16,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import orjson
 
+from hyve.brackets import ANY_BRACKET, NEXT_BRACKET, open_at
 from hyve.exactjson import STRING, Decoder, flags, holds_pairs, too_deep
 from hyve.kept import MAX_DEPTH
-from hyve.longlists import ANY_BRACKET, BEGIN, FIRST_RECORD, NEXT_BRACKET, first_record
+from hyve.longlists import BEGIN, FIRST_RECORD, first_record
 from hyve.rawdecode import raw_decode
 
 
@@ -185,20 +187,12 @@ class _Reader:
 
     def _lists(self, failed: int) -> list[_List]:
         """The lists of objects that are open at an offset of `mended`, outermost first."""
-        stack: list[int] = []
-        at, mended = 0, self.mended
+        mended = self.mended
         self.work += failed
-        while match := NEXT_BRACKET.match(mended, at, failed):
-            at = match.end()
-            if mended[at - 1] in "[{":
-                stack.append(at - 1)
-            elif stack:
-                stack.pop()
-            if len(stack) > MAX_DEPTH:
-                return []
+        stack = open_at(mended, 0, failed, deepest=MAX_DEPTH)
         around = "".join("[" if mended[place] == "[" else '{"":' for place in stack)
         length, found = 0, []
-        for place, inner in zip(stack, [*stack[1:], -1], strict=True):
+        for place, inner in pairwise([*stack, -1]):
             length += 1 if mended[place] == "[" else 4
             head = FIRST_RECORD.match(mended, place) if mended[place] == "[" else None
             if head and (inner < 0 or mended[inner] == "{"):

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 
-from hyve.longlists import ANY_BRACKET, FIRST_RECORD, NEXT_BRACKET
+from hyve.brackets import ANY_BRACKET, NEXT_BRACKET, open_at
+from hyve.longlists import FIRST_RECORD
 from hyve.rawdecode import raw_decode
 from hyve.strictjson import STRING, Decoder
 
@@ -92,14 +93,7 @@ def _open_list(text: str, start: int, end: int) -> int:
     """Where the innermost bracket stands that is open at `end` if it is a list's, else -1. Where a missing quote hides
     that, all brackets tell it."""
     for brackets in (NEXT_BRACKET, ANY_BRACKET):
-        opened: list[int] = []
-        at = start
-        while match := brackets.match(text, at, end):
-            at = match.end()
-            if text[at - 1] in "[{":
-                opened.append(at - 1)
-            elif opened:
-                opened.pop()
+        opened = open_at(text, start, end, brackets)
         if opened and text[opened[-1]] == "[":
             return opened[-1]
     return -1

@@ -18,6 +18,7 @@ import re
 from typing import Any
 
 from hyve import strictjson
+from hyve.longlists import CLOSER
 from hyve.strictjson import MAX_DEPTH, Decoder, Pairs
 
 _GAP = re.compile(r"(?:\s|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
@@ -47,7 +48,6 @@ _WORDS: dict[str, Any] = {
     "undefined": None,
 }
 _FLOATS = {"NaN": "nan", "nan": "nan", "Infinity": "inf", "inf": "inf"}
-_CLOSERS = {"{": "}", "[": "]"}
 
 # What can stand behind a string that ended, by the place where it stands.
 _NEXT_KEY = r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|[A-Za-z_$@][\w$.@-]*+)\s*+(?::|=>)"""
@@ -97,11 +97,11 @@ class _Reader:
         while True:
             opener = source[self.at : self.at + 1]
             value: Any
-            if opener in _CLOSERS:
+            if opener in CLOSER:
                 if len(stack) >= MAX_DEPTH:
                     raise ValueError("nested too deep")
                 self.at += 1
-                stack.append((_CLOSERS[opener], []))
+                stack.append((CLOSER[opener], []))
                 done = False
             elif not stack:
                 raise ValueError("no container")

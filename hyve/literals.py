@@ -25,6 +25,7 @@ from decimal import Decimal
 from typing import Any
 
 from hyve import strictjson
+from hyve.brackets import CLOSER
 from hyve.strictjson import MAX_DEPTH, Pairs
 
 _PIECE = 1 << 16
@@ -32,7 +33,6 @@ _PIECE = 1 << 16
 _ITEM = 1 << 20
 """Longest single text, number or call."""
 
-_CLOSER = {"[": "]", "{": "}", "(": ")"}
 # A string that never ends runs to the end of the text, once.
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}(),:]'
@@ -100,7 +100,7 @@ def as_json(source: str) -> str | None:
 def _read(source: str, flags: list[str], depth: int) -> Any:
     if len(source) <= _PIECE:
         return _parsed(source, flags)
-    if _CLOSER.get(source[0]) != source[-1]:
+    if CLOSER.get(source[0]) != source[-1]:
         if len(source) > _ITEM:
             raise ValueError("too long")
         return _parsed(source, flags)
@@ -111,7 +111,7 @@ def _read(source: str, flags: list[str], depth: int) -> Any:
     items: list[Any] = []
 
     def take(text: str) -> None:
-        value = _parsed(opener + text + _CLOSER[opener], flags) if text.strip() else None
+        value = _parsed(opener + text + CLOSER[opener], flags) if text.strip() else None
         if isinstance(value, dict):
             pairs.extend(value.items())
         elif isinstance(value, Pairs):
@@ -145,8 +145,8 @@ def _items(source: str) -> Iterator[tuple[int, int, int]]:
     start, colon = 1, -1
     for match in _TOKEN.finditer(source):
         token = match.group()
-        if token in _CLOSER:
-            stack.append(_CLOSER[token])
+        if token in CLOSER:
+            stack.append(CLOSER[token])
         elif token in ")]}":
             if not stack or stack.pop() != token or (not stack and match.end() < len(source)):
                 raise ValueError("brackets don't match")

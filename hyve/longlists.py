@@ -22,15 +22,6 @@ BEGIN, _HEAD = 1 << 12, 1 << 14
 FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)(?P<item>\{{\s*+(?P<key>{STRING.pattern}))", re.DOTALL)
 """A list of objects up to its first key: the blanks before its first object, and how that one begins."""
 
-_TO_END = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
-_OTHER = r'[^"\[\]{}]*+'
-NEXT_BRACKET = re.compile(
-    rf"{_OTHER}(?:(?:{_TO_END}|\{{{_OTHER}(?:{_TO_END}{_OTHER})*+\}}){_OTHER})*+[\[\]{{}}]", re.DOTALL
-)
-"""Text up to the next bracket of a document that may be damaged: one in no string, nor in an object without others."""
-ANY_BRACKET = re.compile(r"[^\[\]{}]*+[\[\]{}]")
-"""Text up to the next bracket, be it in a string."""
-
 _TOKEN = re.compile(rf"{STRING.pattern}|[\[\]{{}},]")
 _BRACKET, _BRACKET_OR_COMMA = (
     re.compile(rf'(?:[^"\[\]{{}}{more}]++|{STRING.pattern})*+[\[\]{{}}{more}]') for more in ("", ",")
