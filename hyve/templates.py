@@ -119,10 +119,16 @@ def ids_of(texts: pa.Array[Any] | pa.ChunkedArray[Any]) -> Ids | None:
 
 def _any(texts: pa.Array[Any] | pa.ChunkedArray[Any], pattern: str) -> bool:
     """Whether a pattern is found in some of the texts."""
-    if len(texts) <= _FEW and max(map(len, filter(None, listed := texts.to_pylist())), default=0) <= _SHORT:
+    if (few := _few(texts)) is not None:
         search = re.compile(pattern, re.ASCII).search
-        return any(search(text) for text in listed if text is not None)
+        return any(search(text) for text in few if text is not None)
     return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+def _few(texts: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[str | None] | None:
+    """The texts, where they are few and short; else None."""
+    listed: list[str | None] | None = texts.to_pylist() if len(texts) <= _FEW else None
+    return listed if listed is not None and max(map(len, filter(None, listed)), default=0) <= _SHORT else None
 
 
 _Place = tuple[int, bool, str]
@@ -195,9 +201,9 @@ def masked_texts(texts: pa.Array[Any], pattern: str, ids: Ids | None = None) -> 
     """Texts with `#` for what MASK or HIDDEN finds in them, and for `ids`."""
     if ids is not None:
         texts, pattern = ids.mark_texts(texts), ids.masks(pattern)
-    elif len(texts) <= _FEW and max(map(len, filter(None, listed := texts.to_pylist())), default=0) <= _SHORT:
+    elif (few := _few(texts)) is not None:
         mask = _PATTERNS[pattern]
-        return pa.array([text and mask.sub("#", text) for text in listed], pa.string())
+        return pa.array([text and mask.sub("#", text) for text in few], pa.string())
     found: pa.Array[Any] = pc.replace_substring_regex(texts, pattern, "#")
     return found
 
