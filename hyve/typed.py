@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -250,16 +250,12 @@ def _instants(array: Values) -> Values | None:
     return None
 
 
-def _seconds(texts: Values, sample: Sequence[str]) -> Values | None:
-    some = _amounting(texts, _SHORT_DURATION)
-    if some is None or not pc.any(_matches(some, _CLEAR)).as_py():
+def _seconds(form: str, texts: Values, sample: Sequence[str], clear: bool) -> Values | None:
+    """Durations of a form; unless the form is `clear`, some of them must tell that they are no thousandths."""
+    some = _amounting(texts, form)
+    if some is None or not (clear or pc.any(_matches(some, _CLEAR)).as_py()):
         return None
-    return _total(pc.extract_regex(some, f"^{_SHORT_DURATION}$"))
-
-
-def _minutes(texts: Values, sample: Sequence[str]) -> Values | None:
-    some = _amounting(texts, _SHORT_DURATION)
-    return None if some is None else _total(pc.extract_regex(some, f"^{_SHORT_DURATION}$"))
+    return _total(pc.extract_regex(some, f"^{form}$"))
 
 
 def _cores(texts: Values, sample: Sequence[str]) -> Values | None:
@@ -268,11 +264,6 @@ def _cores(texts: Values, sample: Sequence[str]) -> Values | None:
         return None
     amounts = pc.replace_substring_regex(some, "m$", "").cast(pa.float64())
     return pc.if_else(pc.ends_with(some, "m"), pc.divide(amounts, 1_000.0), amounts)
-
-
-def _iso_seconds(texts: Values, sample: Sequence[str]) -> Values | None:
-    some = _amounting(texts, _ISO_DURATION)
-    return None if some is None else _total(pc.extract_regex(some, f"^{_ISO_DURATION}$"))
 
 
 def _amounting(array: Values, form: str) -> Values | None:
@@ -331,8 +322,8 @@ _READERS: tuple[_Reader, ...] = tuple(
     for kind, form, read in (
         (NUMBER, rf"{_NUMBER}(?:{_AGO[:-1]})?", _numbers),
         (TIME, _TIME, _times),
-        (SECONDS, _SHORT_DURATION, _seconds),
-        (SECONDS, _ISO_DURATION, _iso_seconds),
+        (SECONDS, _SHORT_DURATION, partial(_seconds, _SHORT_DURATION, clear=False)),
+        (SECONDS, _ISO_DURATION, partial(_seconds, _ISO_DURATION, clear=True)),
         (BYTES, _SIZE, _sizes),
         (PERCENT, _PERCENT, _percentages),
     )
@@ -340,6 +331,9 @@ _READERS: tuple[_Reader, ...] = tuple(
 
 _BY_NAME: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(r"(?:(?<![A-Za-z])cpu|Cpu|CPU)(?![a-z])"), (NUMBER, re.compile(_CORES, re.ASCII), _cores)),
-    (re.compile(r"(?i)(?<![a-z])(?:age|last.?seen|uptime)(?![a-z])"), (SECONDS, re.compile(_SHORT_DURATION), _minutes)),
+    (
+        re.compile(r"(?i)(?<![a-z])(?:age|last.?seen|uptime)(?![a-z])"),
+        (SECONDS, re.compile(_SHORT_DURATION), partial(_seconds, _SHORT_DURATION, clear=True)),
+    ),
 )
 """What a column of texts like `100m` spells, by its name."""
