@@ -209,6 +209,7 @@ class Grouped:
 
 
 def grouped(documents: Sequence[Document]) -> list[Grouped]:
+    """The groups and the free text of each document; parts are numbered over all of them."""
     result, number = [], 0
     for document in documents:
         found = Grouped(identifier(document.name) if document.name else "")

@@ -90,11 +90,8 @@ def as_json(source: str) -> str | None:
         return None
     for word, same in _SAME_WORDS:
         code = code.replace(word, same)
-    if '"' in source:
-        pieces[::2] = code.split("\0")
-        return "".join(pieces)
     pieces[::2] = code.split("\0")
-    return '"'.join(pieces)
+    return ("" if '"' in source else '"').join(pieces)
 
 
 def _read(source: str, flags: list[str], depth: int) -> Any:

@@ -194,7 +194,7 @@ def variables_of(column: str, ids: Ids | None = None) -> str:
 
 def masked(text: str) -> str:
     """A text with `#` for what MASK finds in it."""
-    return _PATTERNS[MASK].sub("#", text)
+    return VARIABLE.sub("#", text)
 
 
 def masked_texts(texts: pa.Array[Any], pattern: str, ids: Ids | None = None) -> pa.Array[Any]:
