@@ -344,3 +344,11 @@ def test_any_damage_loses_nothing(records: list[dict[str, str]], indent: int | N
     with hyve.Datastore.from_document(document) as store:
         for i, part in enumerate(document.parts):
             assert repr(store.reconstruct(i)) == repr(part.value)
+
+
+@pytest.mark.parametrize("depth", [strictjson.MAX_DEPTH - 1, strictjson.MAX_DEPTH + 50])
+def test_a_flawed_list_within_more_levels_than_data_has(depth: int) -> None:
+    """H8: what stands around is nobody's data and stays text; the list is read by itself."""
+    document = parse("[" * depth + '[{"b": 1}, {"b": 2}, {"b" 3}, {"b": 4}]' + "]" * depth)
+    assert [part.value for part in document.parts] == [[{"b": 1}, {"b": 2}, {"b": 4}]]
+    assert document.flags == ("unparsed",)
