@@ -50,8 +50,8 @@ _EXTREME = 0.88
 _ALIKE, _PREFIX = 5, 8
 """What so many values begin with is said once if it has that many characters."""
 SPARE = 12
-_WIDE, _NARROW, _NARROWER = 60, 32, 4
-"""Cells of so many characters on average, and no message, are cut to a part of others' length: rows need the room."""
+_WIDE = 60
+"""Cells of so many characters on average, and no message, are cut shorter than others."""
 MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "summary", "query", "error", "reason"})
 _LABELS = re.compile(r"[\w./-]{1,100}=[^,\s=]{0,100}(,[\w./-]{1,100}=|$)")
 OWN_MARK = "\\… in a cell: the data's own …"
