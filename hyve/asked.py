@@ -145,8 +145,8 @@ def named(found: Profile, question: Question) -> list[Named]:
         codes, values = found.columns.coded(view.column.name)
         for code, value in enumerate(values.shown()):
             name = value.lower()
-            if name in words and name not in entities and np.count_nonzero(codes == code) > 1:
-                entities[name] = Named(view, value, np.flatnonzero(codes == code))
+            if name in words and name not in entities and len(rows := np.flatnonzero(codes == code)) > 1:
+                entities[name] = Named(view, value, rows)
     made_of = frozenset[str]().union(*(pieces for name, pieces in question.names if name in entities))
     return [entity for name, entity in entities.items() if name not in made_of][:_ENTITIES]
 

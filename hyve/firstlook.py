@@ -46,6 +46,6 @@ def _kind(array: pa.Array[Any]) -> int:
         return _FIRST if pa.types.is_timestamp(kind) else _VARIED
     numbers = array.cast(pa.float64(), safe=False)
     low, high, mean, spread = (
-        float(found.as_py()) for found in (*pc.min_max(numbers).values(), pc.mean(numbers), pc.stddev(numbers))
+        float(found.as_py()) for found in (*edges.values(), pc.mean(numbers), pc.stddev(numbers))
     )
     return _FIRST if math.isfinite(spread) and max(high - mean, mean - low) > _FAR * spread else _VARIED

@@ -119,9 +119,9 @@ def held(name: str) -> str:
     """What an object or a list in a field of this name may hold: a label, or one of `WAYS`."""
     if said := label_of(name):
         return said
-    split = _CAPITAL.sub("_", name[:201])
     if len(name) > 200:
         return ""
+    split = _CAPITAL.sub("_", name)
     return "auths" if _AUTHS.fullmatch(split) else "auth" if _AUTH.fullmatch(split) else ""
 
 
