@@ -82,6 +82,10 @@ class Parted:
     def owners(self) -> Rows:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    def of(self, group: int) -> Rows:
+        """The rows of one of the series."""
+        return self.rows[self.starts[group] : self.starts[group] + self.sizes[group]]
+
 
 def _may_be_held(view: ColumnView) -> bool:
     """Whether a column of few numbers may be a level: replicas, a limit; no codes."""
@@ -201,6 +205,11 @@ class Changes:
         return self.count < 2 or int(np.count_nonzero(along[1:] != along[:-1])) >= 4 * self.count
 
     @cached_property
+    def partings(self) -> list[Parted]:
+        """The ways to look for changes: all rows, where the series take turns, and each series."""
+        return [*([self.whole] if self.mixed else []), *self.parted]
+
+    @cached_property
     def full(self) -> Rows:
         """The number of each row's series by all that tells who it is about, as far as series are of many rows."""
         key = np.zeros(self.found.table.rows, np.int64)
@@ -245,7 +254,7 @@ class Changes:
         clipped = np.clip(away, -CLIP, CLIP)
         tried: list[tuple[Parted, list[Steps]]] = []
         ramps: list[tuple[Parted, list[int], int]] = []
-        for parted in [*([self.whole] if self.mixed else []), *self.parted]:
+        for parted in self.partings:
             series = used_in(parted, used)
             if series is None:
                 continue
@@ -260,7 +269,7 @@ class Changes:
         for parted, steps in sorted(tried, key=lambda one: (one[0].by is not None, one[1][0].faint, -one[1][0].beyond)):
             told: list[Change] = []
             for one in steps[:_GROUPS]:
-                rows = parted.rows[parted.starts[one.group] : parted.starts[one.group] + parted.sizes[one.group]]
+                rows = parted.of(one.group)
                 rows = rows[used[rows]]
                 for level in placed(away[rows], numbers[rows], one):
                     if parted.by is None and not self._shared(away, rows, level):
@@ -286,7 +295,7 @@ class Changes:
         told = []
         for parted, groups, _ in [*few, *whole][:1]:
             for group in groups[:_GROUPS]:
-                rows = parted.rows[parted.starts[group] : parted.starts[group] + parted.sizes[group]]
+                rows = parted.of(group)
                 rows = rows[used[rows]]
                 first, last = (float(np.median(numbers[end])) for end in (rows[:_ENDS], rows[-_ENDS:]))
                 up = last > first
@@ -320,7 +329,7 @@ class Changes:
     def held(self, column: int) -> list[Change]:
         """The changes of a number that is held for long."""
         codes, values = self.found.columns.coded(self.found.views[column].column.name)
-        for parted in [*([self.whole] if self.mixed else []), *self.parted]:
+        for parted in self.partings:
             of = codes[parted.rows]
             turns = of[1:] != of[:-1]
             turns[parted.starts[1:] - 1] = False
@@ -386,11 +395,10 @@ class Changes:
             odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= HELD))
             told: list[Change] = []
             for group in odd[np.argsort(-ratios[odd], kind="stable")].tolist() if len(odd) * 2 <= len(ratios) else ():
-                start, size = int(parted.starts[group]), int(parted.sizes[group])
-                series, of = parted.rows[start : start + size], self._of(parted, group)
+                series, of = parted.of(group), self._of(parted, group)
                 for place, ratio in _gaps(np.append(at[series], end)):
                     first = int(at[series[place - 1]])
-                    behind = int(at[series[place]]) if place < size else end
+                    behind = int(at[series[place]]) if place < len(series) else end
                     if any(
                         first <= low and high <= behind and behind - first < 2 * (high - low) for low, high in known
                     ):

@@ -187,7 +187,7 @@ def away(numbers: NDArray[np.float64], used: NDArray[np.bool_], series: NDArray[
     return found
 
 
-def runs(values: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def runs(values: NDArray[np.number[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(where each run of equal values begins, how many it has)."""
     first = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=first[1:])

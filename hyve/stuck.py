@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hyve import rank
 from hyve.changes import Change, Changes, Parted, used_in
 from hyve.levels import HELD, Floats, Rows, block_of
 
@@ -44,7 +45,7 @@ def with_stuck(
         return levels
     if int(changes.found.columns.counted(view.column.name)[3].max(initial=0)) < _LONGEST:
         return levels
-    for parted in [*([changes.whole] if changes.mixed else []), *changes.parted]:
+    for parted in changes.partings:
         if (series := used_in(parted, used)) is None:
             continue
         parts = [numbers[series.of(place)] for place in range(len(series.sizes))]
@@ -73,8 +74,7 @@ def with_stuck(
 def _run(values: Floats) -> tuple[int, int] | None:
     """(place, end) of the one run of equal values in a series of which others hardly ever repeat; None where there is
     none."""
-    starts = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-    lengths = np.diff(starts, append=len(values))
+    starts, lengths = rank.runs(values)
     longest = int(np.argmax(lengths))
     first, size = int(starts[longest]), int(lengths[longest])
     if size < max(_LONGEST, len(values) // _PART) or first < _LONGEST:
