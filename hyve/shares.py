@@ -68,14 +68,7 @@ def shares_within(codes: NDArray[np.integer], kinds: int, sizes: Rows, looks: in
     those that stand out most first. `looks` are the series that are looked at in all."""
     groups, ends = len(sizes), np.cumsum(sizes)
     edges = np.arange(_COARSE + 1) * sizes[:, None] // _COARSE
-    lengths = np.diff(edges, axis=1)
-    blocks = np.repeat(np.arange(groups * _COARSE) * kinds, lengths.ravel())
-    counts = np.bincount(blocks + codes, minlength=groups * _COARSE * kinds).reshape(groups, _COARSE, kinds)
-    usual = counts.sum(axis=1) / sizes[:, None]
-    sums = np.cumsum(counts, axis=1) - usual[:, None, :] * edges[:, 1:, None]
-    with np.errstate(all="ignore"):
-        drifts = np.abs(sums).max(axis=1) / np.sqrt(sizes[:, None] * usual * (1 - usual))
-    drifts[~np.isfinite(drifts)] = 0.0
+    drifts = _drifts(_counts(codes, kinds, np.diff(edges)), edges)
     alone = np.count_nonzero(drifts > _STILL, axis=0) <= 1 + (groups - 1) // _OTHERS
     sure = _Sure(_LIKELIER + 2 * math.log(looks), _SMOOTHER + 2 * math.log(looks))
     found = []
@@ -95,19 +88,11 @@ def shares_in(
 ) -> list[Share]:
     """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order. Of the
     kinds `alone` it is known that they move here and hardly anywhere else."""
-    sizes = np.diff(edges)
-    blocks = len(sizes)
-    counts = np.bincount(np.repeat(np.arange(blocks) * kinds, sizes) + codes, minlength=blocks * kinds)
-    counts = counts.reshape(blocks, kinds).T.astype(np.float64)
-    totals, rows = counts.sum(axis=1), len(codes)
-    usual = totals / rows
-    with np.errstate(all="ignore"):
-        drifts = np.abs(np.cumsum(counts - usual[:, None] * sizes, axis=1)).max(axis=1)
-        drifts /= np.sqrt(rows * usual * (1 - usual))
-    drifts[~np.isfinite(drifts)] = 0.0
+    counts = _counts(codes, kinds, np.diff(edges))
+    totals, of_kinds = counts.sum(axis=0), counts.T.astype(np.float64)
     best: tuple[float, int, list[int]] | None = None
-    for kind in np.flatnonzero(drifts > _DRIFTS).tolist():
-        found = _steps(codes == kind, counts[kind], edges, sure, alone is not None and bool(alone[kind]))
+    for kind in np.flatnonzero(_drifts(counts, edges) > _DRIFTS).tolist():
+        found = _steps(codes == kind, of_kinds[kind], edges, sure, alone is not None and bool(alone[kind]))
         # Of two kinds that take the place of each other it is the rarer one.
         if found and (best is None or (round(found[0], 6), -totals[kind]) > (round(best[0], 6), -totals[best[1]])):
             best = found[0], kind, found[1]
@@ -115,6 +100,24 @@ def shares_in(
         return []
     beyond, kind, places = best
     return _shares(codes == kind, kind, places, beyond)
+
+
+def _counts(codes: NDArray[np.integer], kinds: int, sizes: Rows) -> Rows:
+    """The rows of each kind in blocks of so many rows, one after another."""
+    blocks = np.repeat(np.arange(sizes.size) * kinds, sizes.ravel())
+    return np.bincount(blocks + codes, minlength=sizes.size * kinds).reshape(*sizes.shape, kinds)
+
+
+def _drifts(counts: Rows, edges: Rows) -> Floats:
+    """How far the share of each kind goes from an even one, in deviations of chance (Kolmogorov's statistic), by its
+    rows in each of the blocks between `edges`."""
+    rows = edges[..., -1:]
+    usual = counts.sum(axis=-2) / rows
+    sums = np.cumsum(counts, axis=-2) - usual[..., None, :] * edges[..., 1:, None]
+    with np.errstate(all="ignore"):
+        drifts: Floats = np.abs(sums).max(axis=-2) / np.sqrt(rows * usual * (1 - usual))
+    drifts[~np.isfinite(drifts)] = 0.0
+    return drifts
 
 
 def _likelihood(counts: Floats, sizes: Floats) -> Floats:
