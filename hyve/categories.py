@@ -19,7 +19,7 @@ from hyve.changes import Change, number_text, series_of
 from hyve.columns import Codes
 from hyve.levels import HELD, Rows, ranks_of
 from hyve.naming import quote
-from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, is_dimension, kinds
+from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, holds_metrics, is_dimension
 from hyve.states import spelled
 
 _CATEGORIES, _COLUMNS = 8, 8
@@ -38,7 +38,7 @@ class Categories:
         self.found = found
         size = found.table.rows
         dimensions = [view for view in views if is_dimension(view)]
-        few = size < 8 * HELD or kinds(found.columns) is not None
+        few = size < 8 * HELD or holds_metrics(found.table)
         self.parting = [] if few else [view for view in dimensions if _parts(view)][:_COLUMNS]
         if self.parting:
             self.sample = np.arange(min(size, _ROWS)) * size // min(size, _ROWS)

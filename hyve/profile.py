@@ -204,9 +204,14 @@ class Kinds:
         return bool(self.rows.all())
 
 
+def holds_metrics(table: Table) -> bool:
+    """Whether a table's rows are points of metrics."""
+    return table.kind == "relation" and table.name == "metric_points"
+
+
 def kinds(columns: Columns) -> Kinds | None:
     """Which points of metrics are gauges: a mean of counts that add up, or of parts of histograms, says nothing."""
-    if columns.table.kind != "relation" or columns.table.name != "metric_points":
+    if not holds_metrics(columns.table):
         return None
     codes, values = columns.coded("kind")
     gauges = [i for i, value in enumerate(values.shown()) if value == "gauge"]

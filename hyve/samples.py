@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hyve import rank
 from hyve.columns import Columns, spread
-from hyve.profile import ENTITIES, SERIES, ColumnView, Profile, entity_rank, is_dimension, is_measure
+from hyve.profile import ENTITIES, SERIES, ColumnView, Profile, entity_rank, holds_metrics, is_dimension, is_measure
 
 _MEASURES = 3
 """Of so many measures the extremes are shown, the likeliest first."""
@@ -25,7 +26,8 @@ def extremes(found: Profile, ranked: Sequence[int]) -> list[tuple[int, int]]:
 
     Of metrics of several names the numbers are of different things: they have no extremes together.
     """
-    if _mixed(found):
+    names = next((view for view in found.views if view.column.name == "name"), None)
+    if names is not None and names.distinct > 1 and holds_metrics(found.table):
         return []
     rows: list[tuple[int, int]] = []
     for i in [i for i in ranked if is_measure(found.views[i]) and not found.views[i].same][:_MEASURES]:
@@ -39,13 +41,6 @@ def extremes(found: Profile, ranked: Sequence[int]) -> list[tuple[int, int]]:
     return rows
 
 
-def _mixed(found: Profile) -> bool:
-    table = found.table
-    names = next((view for view in found.views if view.column.name == "name"), None)
-    points = table.kind == "relation" and table.name == "metric_points"
-    return points and names is not None and names.distinct > 1
-
-
 def of_each_series(found: Profile, ranked: Sequence[int], owned: bool) -> list[int]:
     """A row of each value of the dimension that tells best who the rows are about, evenly spread over the table;
     `owned`: that is the number of their series, however many there are, but for those that are steady."""
@@ -55,7 +50,8 @@ def of_each_series(found: Profile, ranked: Sequence[int], owned: bool) -> list[i
         return []
     codes, _ = found.columns.coded(SERIES if owned else min(about, key=entity_rank).column.name)
     order = np.argsort(codes, kind="stable")
-    values, starts, sizes = np.unique(codes[order].astype(np.int64), return_index=True, return_counts=True)
+    starts, sizes = rank.runs(codes[order])
+    values = codes[order[starts]]
     measure = next((view.column.name for view in views if is_measure(view)), "") if owned else ""
     steady = steady_series(found.columns, measure) if measure else np.zeros(len(values) + 1, np.bool_)
     named = np.flatnonzero((values >= 0) & ~steady[values])

@@ -81,11 +81,8 @@ def stands_out(found: Profile) -> StandsOut:
     series = changes.series
     if changes.handed:
         series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
-    told, categories, differing = (
-        with_shares(changes, changes.others()),
-        Categories(found, [view for _, view in views if view not in changes.handed], series),
-        list[Change](),
-    )
+    told, differing = with_shares(changes, changes.others()), list[Change]()
+    categories = Categories(found, [view for _, view in views if view not in changes.handed], series)
     for i in _measures(views, table.rows):
         numbers, there = columns.floats(found.views[i].column.name)
         used = there & np.isfinite(numbers)
