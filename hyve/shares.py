@@ -27,6 +27,7 @@ _LIKELIER = 30.0
 """By so much the doubled logarithm of the likelihood grows where a share changes, divided by how uneven the kind is."""
 _DRIFTS = 2.2
 _ODDS, _SMOOTHER, _STEPS = 2.0, 5.0, 2
+"""The odds change by this factor, each of so many steps at most is likelier by so much than a curve."""
 _RUNS = (1, 2, 4, 8, 16)
 _COARSE = 16
 """Of so many blocks of each series it is seen first whether a share drifts."""
@@ -46,17 +47,6 @@ class Share:
     beyond: float
 
 
-@dataclass(frozen=True)
-class _Sure:
-    """By how much a change is likelier than none, and, each step of it, than a curve."""
-
-    likelier: float
-    smoother: float
-
-
-_SURE = _Sure(_LIKELIER, _SMOOTHER)
-
-
 def blocks_of(count: int) -> Rows:
     """Where the blocks begin that so many rows are counted in, and the end of the last one."""
     blocks = max(_LEAST_BLOCKS, min(_BLOCKS, count // 16))
@@ -70,11 +60,10 @@ def shares_within(codes: NDArray[np.integer], kinds: int, sizes: Rows, looks: in
     edges = np.arange(_COARSE + 1) * sizes[:, None] // _COARSE
     drifts = _drifts(_counts(codes, kinds, np.diff(edges)), edges)
     alone = np.count_nonzero(drifts > _STILL, axis=0) <= 1 + (groups - 1) // _OTHERS
-    sure = _Sure(_LIKELIER + 2 * math.log(looks), _SMOOTHER + 2 * math.log(looks))
     found = []
     for group in np.flatnonzero((drifts > _DRIFTS).any(axis=1)).tolist():
         of = codes[ends[group] - sizes[group] : ends[group]]
-        if shares := shares_in(of, kinds, blocks_of(len(of)), sure, alone & (groups > 1)):
+        if shares := shares_in(of, kinds, blocks_of(len(of)), looks, alone & (groups > 1)):
             found.append((group, shares))
     return sorted(found, key=lambda one: -one[1][0].beyond)
 
@@ -83,7 +72,7 @@ def shares_in(
     codes: NDArray[np.integer],
     kinds: int,
     edges: Rows,
-    sure: _Sure = _SURE,
+    looks: int = 1,
     alone: NDArray[np.bool_] | None = None,
 ) -> list[Share]:
     """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order. Of the
@@ -92,7 +81,7 @@ def shares_in(
     totals, of_kinds = counts.sum(axis=0), counts.T.astype(np.float64)
     best: tuple[float, int, list[int]] | None = None
     for kind in np.flatnonzero(_drifts(counts, edges) > _DRIFTS).tolist():
-        found = _steps(codes == kind, of_kinds[kind], edges, sure, alone is not None and bool(alone[kind]))
+        found = _steps(codes == kind, of_kinds[kind], edges, looks, alone is not None and bool(alone[kind]))
         # Of two kinds that take the place of each other it is the rarer one.
         if found and (best is None or (round(found[0], 6), -totals[kind]) > (round(best[0], 6), -totals[best[1]])):
             best = found[0], kind, found[1]
@@ -142,18 +131,18 @@ def _split(sums: Floats, ends: Floats, first: int, last: int) -> tuple[float, in
 
 
 def _steps(
-    of_kind: NDArray[np.bool_], counts: Floats, edges: Rows, sure: _Sure, alone: bool
+    of_kind: NDArray[np.bool_], counts: Floats, edges: Rows, looks: int, alone: bool
 ) -> tuple[float, list[int]] | None:
     """(how far the least sure of them stands out, the places) of the changes that a kind is made of; None where it is
     not."""
-    sizes = np.diff(edges)
-    blocks, uneven = len(sizes), _neighbours(counts, sizes)
+    sizes, by_looks = np.diff(edges), 2 * math.log(looks)
+    blocks, uneven, sure = len(sizes), _neighbours(counts, sizes), _LIKELIER + by_looks
     sums = np.concatenate([[0.0], np.cumsum(of_kind)])
     ends, grid, places = np.arange(len(sums), dtype=np.float64), edges, list[int]()
     for _ in range(_STEPS + 1):
         parts = np.searchsorted(grid, [0, *places, len(of_kind)]).tolist()
         size, at = max(_split(sums[grid], ends[grid], first, last) for first, last in pairwise(parts))
-        if size < sure.likelier * uneven:
+        if size < sure * uneven:
             break
         least, most = max(place for place in parts if place < at), min(place for place in parts if place > at)
         first, last = int(grid[max(least, at - 2)]), int(grid[min(most, at + 2)])
@@ -186,12 +175,12 @@ def _steps(
         _split(sums[[first, at, last]], ends[[first, at, last]], 0, 2)[0]
         for first, at, last in zip(around[:-2], places, around[2:], strict=True)
     )
-    if least < sure.likelier * uneven:
+    if least < sure * uneven:
         return None
     basis = np.linalg.qr(curves(blocks, 1 + 2 * steps) * weights[:, None])[0]
     means = counts / sizes * weights
     smooth = means - basis @ (basis.T @ means)
-    if float(smooth @ smooth) - float(rest @ rest) < (0.0 if alone else sure.smoother) * steps * uneven:
+    if float(smooth @ smooth) - float(rest @ rest) < (0.0 if alone else _SMOOTHER + by_looks) * steps * uneven:
         return None
     return least / uneven, places
 
