@@ -91,8 +91,8 @@ class SeriesRows:
 
 def steps_in(away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows) -> tuple[list[Steps], list[int]]:
     """(the steps of series that may change their level, those that stand out most first; the numbers of those that
-    rise, or fall, all the time). `away` is how many spreads each
-    of the `numbers` of a table is from the middle of its series, `clipped` the same, at most `CLIP`."""
+    rise, or fall, all the time). `away` is how many spreads each of the `numbers` of a table is from the middle of its
+    series, `clipped` the same, at most `CLIP`."""
     apart, faintly, ramps = _moving(clipped, series)
     found = {steps.group: steps for steps in _between_blocks(away, series.only(apart))} if len(apart) else {}
     for place in faintly.tolist():

@@ -253,8 +253,7 @@ class Redactor:
 
     def _holding(self, texts: Sequence[str]) -> Container[int]:
         """Which texts may tell of a secret: of many quickly told for all together."""
-        joined = "\n".join(texts)
-        if len(texts) <= _FEW or self.kinds != {"secrets"} or KUBERNETES.search(joined):
+        if len(texts) <= _FEW or self.kinds != {"secrets"} or KUBERNETES.search(joined := "\n".join(texts)):
             return range(len(texts))
         ends = list(accumulate(len(text) + 1 for text in texts))
         return {bisect_right(ends, at) for at, _, _ in places(joined)}

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
@@ -316,8 +317,7 @@ def _means(
                 continue
             steady: set[str] = set()
             if owner is not None and group.column.name == SERIES:  # of a series that never changes its mean says all
-                never = steady_series(found.columns, measure.column.name)
-                steady = {name for name, changes in zip(owner.names, ~never[:-1], strict=True) if not changes}
+                steady.update(compress(owner.names, steady_series(found.columns, measure.column.name)))
             for what, said_of in (("mean", False), ("constant", True)):
                 some = [f"{listing(name, 40)}={mean:.6g}" for name, mean in averages if (name in steady) == said_of]
                 if some:
