@@ -15,7 +15,7 @@ _ERRORS = frozenset(
 _FAULTS = frozenset({"denied", "faults", "problem", "violation", "warning", "warnings"})
 _OUTCOMES = frozenset({"code", "condition", "exit", "outcome", "phase", "rcode", "reason", "result", "state", "status"})
 _LEVELS = frozenset({"level", "loglevel", "lvl", "severity"})
-_NAMES = _ERRORS | _FAULTS | _OUTCOMES | _LEVELS
+_NAMES = _ERRORS | _FAULTS | _OUTCOMES
 _YES = frozenset({"available", "healthy", "ok", "passed", "ready", "succeeded", "success", "successful", "valid"})
 _NO = frozenset({"blocked", "degraded", "denied", "expired", "rejected", "timedout", "timeout"})
 """Columns of yes and no tell it where they are called so, or like errors, and not like outcomes."""
@@ -53,7 +53,7 @@ def _named(view: ColumnView) -> bool:
         return False
     if {value.lower() for value, _ in view.values} <= {"true", "false", "unknown"}:
         return not named.isdisjoint(_YES | _NO | _ERRORS | _FAULTS)
-    if not named.isdisjoint(_NAMES - _LEVELS):
+    if not named.isdisjoint(_NAMES):
         return True
     if named.isdisjoint(_LEVELS):
         return False

@@ -49,16 +49,14 @@ def with_stuck(
         if (series := used_in(parted, used)) is None:
             continue
         parts = [numbers[series.of(place)] for place in range(len(series.sizes))]
-        runs = [_run(values) for values in parts]
-        found = [place for place, run in enumerate(runs) if run]
-        if len(found) * 2 > len(runs) > 1:
+        found = {place: run for place, values in enumerate(parts) if (run := _run(values))}
+        if not found or len(found) * 2 > len(parts) > 1:
             continue
         goes_on = [values[-1] != values[-2] or values[-2] != values[-3] for values in parts]
-        others_go_on = len(runs) > 1 and sum(goes_on) * 4 >= 3 * (len(runs) - len(found))
+        others_go_on = len(parts) > 1 and sum(goes_on) * 4 >= 3 * (len(parts) - len(found))
         low, high = float(numbers[used].min()), float(numbers[used].max())
         told = list[_Run]()
-        for place in found:
-            first, end = runs[place] or (0, 0)
+        for place, (first, end) in found.items():
             values, value = parts[place], float(parts[place][first])
             counts = _counts(values[:first])
             shared = not counts or sum(value in some for some in parts) > 1
