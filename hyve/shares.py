@@ -58,7 +58,7 @@ def shares_within(codes: NDArray[np.integer], kinds: int, sizes: Rows, looks: in
     those that stand out most first. `looks` are the series that are looked at in all."""
     groups, ends = len(sizes), np.cumsum(sizes)
     edges = np.arange(_COARSE + 1) * sizes[:, None] // _COARSE
-    drifts = _drifts(_counts(codes, kinds, np.diff(edges)), edges)
+    drifts = _drifts(_counts_in_blocks(codes, kinds, np.diff(edges)), edges)
     alone = np.count_nonzero(drifts > _STILL, axis=0) <= 1 + (groups - 1) // _OTHERS
     found = []
     for group in np.flatnonzero((drifts > _DRIFTS).any(axis=1)).tolist():
@@ -77,7 +77,7 @@ def shares_in(
 ) -> list[Share]:
     """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order. Of the
     kinds `alone` it is known that they move here and hardly anywhere else."""
-    counts = _counts(codes, kinds, np.diff(edges))
+    counts = _counts_in_blocks(codes, kinds, np.diff(edges))
     totals, of_kinds = counts.sum(axis=0), counts.T.astype(np.float64)
     best: tuple[float, int, list[int]] | None = None
     for kind in np.flatnonzero(_drifts(counts, edges) > _DRIFTS).tolist():
@@ -91,7 +91,7 @@ def shares_in(
     return _shares(codes == kind, kind, places, beyond)
 
 
-def _counts(codes: NDArray[np.integer], kinds: int, sizes: Rows) -> Rows:
+def _counts_in_blocks(codes: NDArray[np.integer], kinds: int, sizes: Rows) -> Rows:
     """The rows of each kind in blocks of so many rows, one after another."""
     blocks = np.repeat(np.arange(sizes.size) * kinds, sizes.ravel())
     return np.bincount(blocks + codes, minlength=sizes.size * kinds).reshape(*sizes.shape, kinds)
