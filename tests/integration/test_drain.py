@@ -24,8 +24,9 @@ def test_a_store_worker_that_is_told_to_stop_delivers_what_it_has_begun(
         worker = subprocess.Popen(worker_command("store"), stdin=subprocess.PIPE, stdout=out, stderr=out, env=env)
     try:
         rows = [{"service": f"s{i % 7}", "n": i, "text": f"line {i} of many " * 4} for i in range(90_000)]
+        until(lambda: "worker: ready" in log.read_text())
         pipeline.ask("drained", rows)
-        until(lambda: pipeline.metric("store", "hyve_pool_busy") >= 1 and "worker: ready" in log.read_text())
+        until(lambda: pipeline.metric("store", "hyve_pool_busy") >= 1)
         began = time.monotonic()
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
