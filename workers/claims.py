@@ -5,7 +5,8 @@ Rules:
   refused: whoever may write a request must not choose what this process reads.
 - What is read must be what was written: as long as the claim says, and of its SHA-256 digest. A symbolic link below a
   folder is followed nowhere.
-- Data that is not there, or not what was written, is lost for good. A store that doesn't answer is not: `Unreachable`.
+- Data that is not there, or not what was written, is lost for good. A store that doesn't answer is not: `Unreachable`,
+  also where it says neither yes nor no (see `workers.errands`).
 - Data lies gzipped under the day it was written (UTC), so that a lifecycle rule of the bucket can take it after the
   requests' retention; `sweep` does the same for any store.
 
@@ -31,6 +32,7 @@ from fsspec.implementations.local import LocalFileSystem
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest
 from schemas.records import Payload
+from workers import errands
 
 LARGEST = 1 << 30
 """Bytes of the largest data that a claim may stand for."""
@@ -40,6 +42,12 @@ KEPT_DAYS = 2
 
 SCHEMES = ("file", "s3", "gs", "abfs")
 """Stores that data may lie in: a folder, and buckets of objects."""
+
+
+READ_SILENCE, WRITE_SILENCE = 15.0, 60.0
+"""Seconds without a piece after which a store counts as away. A bucket takes many megabytes as one piece."""
+
+_PIECE = 1 << 20
 
 
 class Unreachable(HyveError):
@@ -88,21 +96,29 @@ def put(root: str, payload: Payload) -> Payload:
     """Writes the payload's text under `root`; the payload that claims it."""
     data = payload.text.encode("utf-8", "replace")
     name = f"{datetime.now(UTC):%Y-%m-%d}/{uuid.uuid4().hex}.gz"
-    with _told(root, f"{len(data)} bytes of {payload.name} can't be written"):
+    packed = memoryview(gzip.compress(data, _LEVEL))
+
+    def write(step: errands.Step) -> None:
         fs, folder = fsspec.core.url_to_fs(root)
         path = f"{folder.rstrip('/')}/{name}"
         fs.makedirs(path.rpartition("/")[0], exist_ok=True)
         with fs.open(path, "wb") as file:
-            file.write(gzip.compress(data, _LEVEL))
+            for start in range(0, len(packed), _PIECE):
+                file.write(packed[start : start + _PIECE])
+                step()
+
+    with _told(root, f"{len(data)} bytes of {payload.name} can't be written"):
+        errands.run(f"write {root} {name}", write, WRITE_SILENCE)
     digest = hashlib.sha256(data).hexdigest()
     update = {"text": "", "url": f"{root.rstrip('/')}/{name}", "size": len(data), "digest": digest}
     return payload.model_copy(update=update)
 
 
-def text(root: str, payload: Payload) -> str:
+def text(root: str, payload: Payload, silence: float = READ_SILENCE) -> str:
     """The text of a payload, read from where its claim says.
 
-    HyveError where it can't be had, or is not what was written; `Unreachable` where that is the store's fault.
+    HyveError where it can't be had, or is not what was written; `Unreachable` where that is the store's fault, also
+    where nothing comes for `silence` seconds. The reading goes on then: whoever asks again gets what came of it.
     """
     if not payload.url:
         return payload.text
@@ -120,22 +136,29 @@ def text(root: str, payload: Payload) -> str:
     if payload.size > LARGEST:
         raise HyveError(f"{where}: {payload.size} bytes are above the limit of {LARGEST}")
     with _told(root, f"{where} and can't be read"):
-        fs, folder = fsspec.core.url_to_fs(root)
-        path = f"{folder.rstrip('/')}/{name}"
-        if isinstance(fs, LocalFileSystem) and os.path.realpath(path) != os.path.join(os.path.realpath(folder), name):
-            raise HyveError(f"{where} and can't be read: a symbolic link is on the way")
-        try:
-            with fs.open(path, "rb") as file:
-                data = _unpacked(file, payload.size)
-        except FileNotFoundError as error:
-            if not _holds_anything(fs, folder):
-                raise Unreachable(
-                    f"{where}, but HYVE_CLAIM_URL ({root}) is not there or empty: is it mounted?"
-                ) from error
-            raise
+        # The claim's size and digest are part of the name: another claim may say other things of the same place.
+        data = errands.run(
+            f"read {payload.url} {payload.size} {payload.digest}",
+            lambda step: _read(root, name, where, payload.size, step),
+            silence,
+        )
     if len(data) != payload.size or hashlib.sha256(data).hexdigest() != payload.digest:
         raise HyveError(f"{where}, but what is there is not what was written (its length or digest differs)")
     return data.decode("utf-8", "replace")
+
+
+def _read(root: str, name: str, where: str, size: int, step: errands.Step) -> bytes:
+    fs, folder = fsspec.core.url_to_fs(root)
+    path = f"{folder.rstrip('/')}/{name}"
+    if isinstance(fs, LocalFileSystem) and os.path.realpath(path) != os.path.join(os.path.realpath(folder), name):
+        raise HyveError(f"{where} and can't be read: a symbolic link is on the way")
+    try:
+        with fs.open(path, "rb") as file:
+            return _unpacked(file, size, step)
+    except FileNotFoundError as error:
+        if not _holds_anything(fs, folder):
+            raise Unreachable(f"{where}, but HYVE_CLAIM_URL ({root}) is not there or empty: is it mounted?") from error
+        raise
 
 
 def _holds_anything(fs: Any, folder: str) -> bool:
@@ -146,11 +169,12 @@ def _holds_anything(fs: Any, folder: str) -> bool:
         return False
 
 
-def _unpacked(file: Any, size: int) -> bytes:
+def _unpacked(file: Any, size: int, step: errands.Step) -> bytes:
     """What a gzip file holds, at most one byte more than `size`."""
     reader = zlib.decompressobj(wbits=31)
     made = bytearray()
-    while len(made) <= size and not reader.eof and (piece := file.read(1 << 20)):
+    while len(made) <= size and not reader.eof and (piece := file.read(_PIECE)):
+        step()
         made += reader.decompress(piece, size + 1 - len(made))
     return bytes(made)
 
@@ -163,22 +187,31 @@ def sweep(root: str, now: datetime | None = None) -> int:
     if not root:
         return 0
     oldest = f"{(now or datetime.now(UTC)) - timedelta(days=KEPT_DAYS):%Y-%m-%d}"
-    gone = 0
     with _told(root, "old data can't be taken away"):
-        fs, folder = fsspec.core.url_to_fs(root)
-        if not fs.exists(folder):
-            return 0
-        for day in fs.ls(folder, detail=True, refresh=True):
-            place, name = str(day["name"]).rstrip("/"), _last(day)
-            if not _DAY.fullmatch(name) or name >= oldest or day["type"] != "directory" or day.get("islink"):
-                continue
-            there = fs.ls(place, detail=True, refresh=True)
-            old = [it["name"] for it in there if it["type"] == "file" and _NAME.fullmatch(f"{name}/{_last(it)}")]
-            if old:
-                fs.rm(old)
-                gone += len(old)
-            if len(old) == len(there) and isinstance(fs, LocalFileSystem):  # a bucket has no folders
-                fs.rmdir(place)
+        return errands.run(f"sweep {root} {oldest}", lambda step: _sweep(root, oldest, step), WRITE_SILENCE)
+
+
+_AT_ONCE = 500
+"""Claims that are taken away together."""
+
+
+def _sweep(root: str, oldest: str, step: errands.Step) -> int:
+    gone = 0
+    fs, folder = fsspec.core.url_to_fs(root)
+    if not fs.exists(folder):
+        return 0
+    for day in fs.ls(folder, detail=True, refresh=True):
+        place, name = str(day["name"]).rstrip("/"), _last(day)
+        if not _DAY.fullmatch(name) or name >= oldest or day["type"] != "directory" or day.get("islink"):
+            continue
+        there = fs.ls(place, detail=True, refresh=True)
+        old = [it["name"] for it in there if it["type"] == "file" and _NAME.fullmatch(f"{name}/{_last(it)}")]
+        for start in range(0, len(old), _AT_ONCE):
+            step()
+            fs.rm(old[start : start + _AT_ONCE])
+        gone += len(old)
+        if len(old) == len(there) and isinstance(fs, LocalFileSystem):  # a bucket has no folders
+            fs.rmdir(place)
     return gone
 
 
@@ -198,6 +231,8 @@ def _told(root: str, what: str) -> Iterator[None]:
         yield
     except HyveError:
         raise
+    except MemoryError:
+        raise  # ours, not the store's
     except ImportError as error:
         scheme = root.partition("://")[0]
         raise HyveError(f"{what}: {scheme}:// needs a package ({error}); for S3 install hyve-diagnosis[s3]") from None

@@ -237,7 +237,8 @@ class StorePool:
         """Builds the store of the request record `raw` and its first prompt, or raises `HyveError`:
         `claims.Unreachable` where its data can't be had now."""
         slot = self._slot(request_id)
-        prepared: Prepared = await self._call(slot, stores.prepare, (raw,), limit, request_id, slot.door)
+        silence = min(claims.READ_SILENCE, limit / 4)  # what is away is told before the call has overrun
+        prepared: Prepared = await self._call(slot, stores.prepare, (raw, silence), limit, request_id, slot.door)
         return prepared
 
     async def digest(self, request_id: str, raw: bytes, limit: float) -> str:

@@ -205,13 +205,16 @@ def _warm() -> None:
 _WARM = '[{"time":"2026-01-01T00:00:00Z","level":"info","service":"a","msg":"token=x is up"}]'
 
 
-def prepare(raw: bytes) -> Prepared:
+def prepare(raw: bytes, silence: float = claims.READ_SILENCE) -> Prepared:
+    """The request's store and prompt; where its data lies in a store of files, that may be silent for `silence` seconds."""
     from hyve import stages
 
     began = time.perf_counter()
     request = _request(raw)
     known_as = request.digest()
-    payloads = tuple(stages.Payload(payload.name, claims.text(_CHILD.claims, payload)) for payload in request.payloads)
+    payloads = tuple(
+        stages.Payload(payload.name, claims.text(_CHILD.claims, payload, silence)) for payload in request.payloads
+    )
     decode = (time.perf_counter() - began) * 1000
     drop(request.request_id)
     _make_room()

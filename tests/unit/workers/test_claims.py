@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Iterator
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from hypothesis import strategies as st
 
 from hyve.errors import HyveError
 from schemas import DiagnosisRequest, Payload
-from workers import claims
+from workers import claims, errands
 
 TEXT = '{"a": "é", "n": 1}\n' * 1000
 
@@ -215,14 +218,87 @@ def test_a_store_that_fails_may_do_better_later(root: str, error: OSError, monke
     assert away(root, claimed)
 
 
+def hung(claimed: Payload) -> Callable[[], None]:
+    """Makes reading a claim wait for ever, as a share does whose server is gone; what it gives ends that."""
+    path = path_of(claimed)
+    aside = path.with_suffix(".aside")
+    path.rename(aside)
+    os.mkfifo(path)
+
+    def heal() -> None:
+        fifo = path.with_suffix(".fifo")
+        path.rename(fifo)
+        aside.rename(path)
+        os.close(os.open(fifo, os.O_WRONLY))  # those that wait may go: their read fails
+
+    return heal
+
+
+def read_when_there(root: str, claimed: Payload, seconds: float = 20.0) -> str:
+    """The text, asked for again and again while the store says nothing."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return claims.text(root, claimed, 0.05)
+        except claims.Unreachable:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def test_a_store_that_says_nothing_is_away_and_what_it_says_later_counts(root: str) -> None:
+    """Invariant 5: no read waits for ever, and none is begun twice."""
+    claimed, other = (claims.put(root, Payload(name=name, text=name + TEXT)) for name in ("p", "q"))
+    heal = hung(claimed)
+    with pytest.raises(claims.Unreachable, match=r"p: its data lies at .* nothing came of it for 0\.2 s"):
+        claims.text(root, claimed, 0.2)
+    before = time.monotonic()
+    for _ in range(20):  # the store is known to be silent: nobody stands in line for it
+        with pytest.raises(claims.Unreachable):
+            claims.text(root, claimed, 60)
+    assert read_when_there(root, other) == "q" + TEXT, "what does come is had"
+    assert time.monotonic() - before < 30, "each of them would have waited for a minute"
+    heal()
+    assert read_when_there(root, claimed) == "p" + TEXT
+
+
+def test_so_many_reads_may_hang_and_no_more_are_begun(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errands, "MOST", 3)
+    claimed = [claims.put(root, Payload(name="p", text=f"{n}")) for n in range(5)]
+    heals = [hung(one) for one in claimed]
+    for one in claimed[:3]:
+        with pytest.raises(claims.Unreachable, match="nothing came of it"):
+            claims.text(root, one, 0.05)
+    for one in claimed[3:]:
+        with pytest.raises(claims.Unreachable, match="3 others wait for it in vain"):
+            claims.text(root, one, 0.05)
+    for heal in heals[:3]:
+        heal()
+    assert [read_when_there(root, one) for one in claimed[:3]] == ["0", "1", "2"]
+
+
+def test_writing_to_a_store_that_says_nothing_ends_too(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "WRITE_SILENCE", 0.05)
+    free = threading.Event()
+    opened = fsspec.implementations.local.LocalFileSystem.makedirs
+
+    def hangs(*given: Any, **named: Any) -> None:
+        free.wait()
+        opened(*given, **named)
+
+    monkeypatch.setattr(fsspec.implementations.local.LocalFileSystem, "makedirs", hangs)
+    with pytest.raises(claims.Unreachable, match="9 bytes of p can't be written: Silent: nothing came of it"):
+        claims.put(root, Payload(name="p", text="some text"))
+    free.set()
+
+
 def test_a_bomb_is_read_no_further_than_its_claim(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     claimed = claims.put(root, Payload(name="p", text="x" * 100))
     path_of(claimed).write_bytes(gzip.compress(b"x" * (200 << 20)))
     lengths = []
     unpacked = claims._unpacked
 
-    def measured(file: Any, size: int) -> bytes:
-        data = unpacked(file, size)
+    def measured(file: Any, size: int, step: Any) -> bytes:
+        data = unpacked(file, size, step)
         lengths.append(len(data))
         return data
 

@@ -76,6 +76,40 @@ async def test_data_whose_store_of_files_is_away_is_told_from_data_that_can_not_
         pool.close()
 
 
+async def test_a_store_of_files_that_says_nothing_holds_up_no_other_request(tmp_path: Path) -> None:
+    """Invariant 5: the only process goes on, the request may be asked again, and its data counts once it comes."""
+    root = f"file://{tmp_path}/claims"
+    asked = DiagnosisRequest.from_bytes(raw("r1"))
+    payload = claims.put(root, asked.payloads[0])
+    claimed = asked.model_copy(update={"payloads": (payload,)}).to_bytes()
+    path = Path(payload.url.removeprefix("file://"))
+    path.rename(tmp_path / "aside")
+    os.mkfifo(path)  # who reads waits for who writes
+    pool = StorePool(size=1, stores=2, claims=root)
+    try:
+        await pool.prepare("r2", raw("r2"), 60)
+        pids = pool.pids
+        for _ in range(3):
+            with pytest.raises(claims.Unreachable, match="nothing came of it"):
+                await pool.prepare("r1", claimed, 2)
+            ended, _ = await pool.finish(command("r2", "rules", reason="no model"), 60)
+            assert ended.mode == "rules"
+            await pool.prepare("r2", raw("r2"), 60)
+        path.rename(tmp_path / "fifo")
+        (tmp_path / "aside").rename(path)
+        os.close(os.open(tmp_path / "fifo", os.O_WRONLY))
+        for _ in range(100):
+            with contextlib.suppress(claims.Unreachable):
+                assert (await pool.prepare("r1", claimed, 60)).request_id == "r1"
+                break
+            await asyncio.sleep(0.05)
+        ended, _ = await pool.finish(command("r1", "rules", reason="no model"), 60)
+        assert ended.mode == "rules"
+        assert pool.pids == pids
+    finally:
+        pool.close()
+
+
 async def test_a_store_is_built_queried_and_answers(pool: StorePool) -> None:
     prepared = await pool.prepare("r1", raw("r1"), 60)
     assert prepared.request_id == "r1"
