@@ -6,6 +6,7 @@ This is the only place where the stages, the store pool, the model client and Fa
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import logging.config
 import os
@@ -74,6 +75,8 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
             settings.longest_call,
         )
     _end_in_time(app, settings.drain_timeout)
+    gc.collect()
+    gc.freeze()  # what is here by now stays: each full collection would walk all of it
     run_app(app, settings, health.in_hand)
 
 

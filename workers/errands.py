@@ -1,5 +1,5 @@
-"""Work in threads of its own, for what may block for ever: a share whose server is gone holds a read in the system, where
-no signal ends it, and some servers take a connection and never answer.
+"""Work in threads of its own, for what may block for ever: a share whose server is gone holds a read in the system,
+where no signal ends it, and some servers take a connection and never answer.
 
 Rules:
 - Whoever asks waits for as long as the work makes steps. After `silence` seconds without one it is `Silent`.

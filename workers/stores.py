@@ -198,6 +198,8 @@ def _warm() -> None:
     store, _ = stages.prepare(stages.Request("what is up?", (payload,), redact=_CHILD.redaction[0]))
     with store:
         store.query("SELECT count(*) FROM log_records")
+    gc.collect()
+    gc.freeze()  # what is here by now stays: no collection has to walk it
     if _CHILD.memory and not _CHILD.most and sys.platform.startswith("linux"):  # others don't count all data
         _CHILD.most = limits.memory()[1] + _CHILD.memory
 
@@ -206,7 +208,7 @@ _WARM = '[{"time":"2026-01-01T00:00:00Z","level":"info","service":"a","msg":"tok
 
 
 def prepare(raw: bytes, silence: float = claims.READ_SILENCE) -> Prepared:
-    """The request's store and prompt; where its data lies in a store of files, that may be silent for `silence` seconds."""
+    """Builds the request's store. A store of files where its data lies may be silent for `silence` seconds."""
     from hyve import stages
 
     began = time.perf_counter()

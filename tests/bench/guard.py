@@ -6,7 +6,7 @@ empty tables (what DuckDB runs bare must run guarded).
 
 Overhead: milliseconds of the processor for `sql.run` above those of the bare DuckDB query with its rows fetched, for
 the harmless statements that take under 20 ms bare, in turns, the best of N rounds for each: of a statement that was
-never seen before, and of one that was guarded just before. Statements without end run as in a process of a store, with
+never seen before, and of one that was guarded just before; `--slowest N` names those that it costs most. Statements without end run as in a process of a store, with
 its data segment capped.
 """
 
@@ -40,15 +40,16 @@ def main() -> int:
     """Prints the tables; 1 if a figure is out of bounds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slowest", type=int, default=0, metavar="N")
     options = parser.parse_args()
-    good = _overhead(options.rounds)
+    good = _overhead(options.rounds, options.slowest)
     print()
     return 0 if _sets() & good else 1
 
 
-def _overhead(rounds: int) -> bool:
+def _overhead(rounds: int, slowest: int) -> bool:
     connection = statements.store()
-    differences: list[float] = []
+    costs: list[tuple[float, str]] = []
     again: list[float] = []
     bare_times: list[float] = []
     for statement in statements.harmless():
@@ -68,15 +69,18 @@ def _overhead(rounds: int) -> bool:
             bare, ours = min(bare, middle - before), min(ours, last - middle)
             second = min(second, time.process_time() - last)
         if bare < 0.02:
-            differences.append((ours - bare) * 1000)
+            costs.append(((ours - bare) * 1000, statement))
             again.append((second - bare) * 1000)
             bare_times.append(bare * 1000)
     connection.close()
+    differences = [cost for cost, _ in costs]
     p50, p95 = (_percentile(differences, share) for share in (0.5, 0.95))
     print("| statements | bare p50, ms | guarded above bare: p50, ms | p95, ms | seen before: p50, ms |")
     print("|---:|---:|---:|---:|---:|")
     half = _percentile(again, 0.5)
     print(f"| {len(differences)} | {_percentile(bare_times, 0.5):.2f} | {p50:.2f} | {p95:.2f} | {half:.2f} |")
+    for cost, statement in sorted(costs, reverse=True)[:slowest]:
+        print(f"- {cost:.2f} ms: `{statement}`")
     return bool(p50 <= MOST)
 
 

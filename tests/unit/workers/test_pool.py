@@ -82,8 +82,8 @@ async def test_a_store_of_files_that_says_nothing_holds_up_no_other_request(tmp_
     asked = DiagnosisRequest.from_bytes(raw("r1"))
     payload = claims.put(root, asked.payloads[0])
     claimed = asked.model_copy(update={"payloads": (payload,)}).to_bytes()
-    path = Path(payload.url.removeprefix("file://"))
-    path.rename(tmp_path / "aside")
+    path, aside, fifo = payload.url.removeprefix("file://"), tmp_path / "aside", tmp_path / "fifo"
+    os.rename(path, aside)
     os.mkfifo(path)  # who reads waits for who writes
     pool = StorePool(size=1, stores=2, claims=root)
     try:
@@ -95,9 +95,9 @@ async def test_a_store_of_files_that_says_nothing_holds_up_no_other_request(tmp_
             ended, _ = await pool.finish(command("r2", "rules", reason="no model"), 60)
             assert ended.mode == "rules"
             await pool.prepare("r2", raw("r2"), 60)
-        path.rename(tmp_path / "fifo")
-        (tmp_path / "aside").rename(path)
-        os.close(os.open(tmp_path / "fifo", os.O_WRONLY))
+        os.rename(path, fifo)
+        os.rename(aside, path)
+        os.close(os.open(fifo, os.O_WRONLY))
         for _ in range(100):
             with contextlib.suppress(claims.Unreachable):
                 assert (await pool.prepare("r1", claimed, 60)).request_id == "r1"
