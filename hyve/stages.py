@@ -26,7 +26,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hyve import evidence as evidences
 from hyve import masked
@@ -92,7 +92,7 @@ def load(payloads: Sequence[Payload]) -> Datastore:
     """The store of all payloads, of which some may be empty (flag `empty_input`). Raises InputError where there is
     nothing to load."""
     if not payloads:
-        raise InputError("no data was given: pass at least one payload (--file F, or - for standard input)")
+        raise InputError("no data was given: a question needs at least one payload")
     return Datastore(_documents(payloads))
 
 
@@ -345,6 +345,9 @@ def _concluded(store: Datastore, found: Conclusion, text: str, kind: Literal["di
         f"a root cause is not supported: {cut(entity, 200)!r} is nowhere in the data"
         for entity in dict.fromkeys(absent)
     ]
+    if found.status and found.status not in get_args(Status):
+        known = ", ".join(get_args(Status))
+        notes.append(f"the model gave the status {cut(found.status, 40)!r}, which is none of {known}")
     if found.dropped:
         notes.append(f"{found.dropped:,} items of the answer were dropped: it gave more than {MAX_ITEMS} of a kind")
     if resolver.skipped:

@@ -76,17 +76,15 @@ def parse(body: bytes, received: int = 0) -> Posted:
     if isinstance(message, list):
         return _each(message, "", lambda bad: bad, lambda alert, path: _listed(alert, path, received))
     if not isinstance(message, dict):
-        raise BadWebhook(
-            f"the body is a JSON {type(message).__name__}, neither a webhook's object nor a list of alerts"
-        )
+        raise BadWebhook(f"the body is {json_kind(message)}, neither a webhook's object nor a list of alerts")
     if "evalMatches" in message and "alerts" not in message:
         return Posted((_legacy(message, received),))
     version = str(message.get("version", "4"))
     if version != "4" and not (version == "1" and "orgId" in message):  # Grafana's says 1
         raise BadWebhook('version: must be "4" (Alertmanager) or "1" (Grafana)')
     alerts = message.get("alerts")
-    if not isinstance(alerts, list) or not alerts:
-        raise BadWebhook("alerts: must be a list with at least one alert")
+    if not isinstance(alerts, list):
+        raise BadWebhook("alerts: must be a list")
     shared = _texts(_or_none(message.get("commonAnnotations")), "commonAnnotations")
     key, missing = message.get("groupKey"), message.get("truncatedAlerts")
     read = partial(
@@ -227,8 +225,14 @@ def _texts(value: Any, path: str) -> dict[str, str]:
         raise BadWebhook(f"{path}: must be an object of texts")
     for key, item in value.items():
         if not isinstance(item, str):
-            raise BadWebhook(f"{path}.{key[:60]}: must be a text, not {type(item).__name__}")
+            raise BadWebhook(f"{path}.{key[:60]}: must be a text, not {json_kind(item)}")
     return value
+
+
+def json_kind(value: Any) -> str:
+    """What a value of JSON is, in JSON's own words."""
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
 
 
 def mount(app: faust.App, settings: Settings, send: Send, timeout: float = 15.0) -> None:
@@ -261,7 +265,7 @@ def mount(app: faust.App, settings: Settings, send: Send, timeout: float = 15.0)
         metrics.WEBHOOKS.labels("partly" if posted.alerts else "refused").inc()
         kept = " (see `hyve deadletters list --stage webhook`)" if posted.rest else ""
         shown = "".join(char if char.isprintable() else "?" for char in said)
-        log.warning("webhook: took %d alerts, refused %d: %s%s", len(posted.alerts), count, shown, kept)
+        log.warning("webhook: alerts taken: %d, refused: %d: %s%s", len(posted.alerts), count, shown, kept)
         if not posted.alerts:
             return 400, {"error": said, "refused": count}
         return 202, {"accepted": len(posted.alerts), "refused": count, "error": said}

@@ -3,8 +3,8 @@
 Rules:
 - `Poison` says why a body can't be read. What a body unfolds to is bounded, whatever its head promises, and so are the
   JSON values that are held at a time: some are three bytes long.
-- A body of nothing but compressed bytes is known by its first ones, Snappy's raw blocks and deflate only by the header
-  `content-encoding`.
+- A body of nothing but compressed bytes is known by its first ones, Snappy's raw blocks and bare deflate only by the
+  header `content-encoding`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ MOST_VALUES, MOST_IN_RUNS = 500_000, 4_000_000
 """JSON values, as `parts` counts them, of a body that is read at once and of one that is read in runs."""
 
 _GZIP = b"\x1f\x8b\x08"
+_ZLIB = (b"\x78\x9c", b"\x78\xda")  # no UTF-8; of other levels they could be text
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SNAPPY = b"\xff\x06\x00\x00sNaPpY"
 _XERIAL = b"\x82SNAPPY\x00"  # the framing of Java's library; 16 bytes of head, then blocks with their size before them
@@ -49,7 +50,7 @@ def unpack(data: bytes, encoding: str = "", largest: int = LARGEST) -> bytes:
             unfolded = _xerial(data, largest)
         elif encoding == "snappy":
             unfolded = _block(data, largest)
-        elif encoding == "deflate":
+        elif encoding == "deflate" or data.startswith(_ZLIB):
             unfolded = _deflate(data, largest)
         else:
             return data

@@ -260,7 +260,7 @@ def question(alerts: Sequence[Alert], entities: Sequence[str]) -> str:
     """What the alerts ask, as a sentence."""
     first = alerts[0]
     on = f" on {', '.join(entities)}" if entities else ""
-    since = min(alerts, key=started).starts_at
+    since = _since(min(alerts, key=started))
     about = first.annotations.get("summary") or first.annotations.get("description") or ""
     said = f" It says: {about.strip()[:500]}" if about.strip() else ""
     if len(alerts) == 1:
@@ -271,6 +271,14 @@ def question(alerts: Sequence[Alert], entities: Sequence[str]) -> str:
         more = f" and {len(counts) - _NAMED} others" if len(counts) > _NAMED else ""
         head = f"{len(alerts)} alerts are firing{on} since {since}: {', '.join(names)}{more}.{said}"
     return f"{head} What is the root cause, and what shows it?"
+
+
+def _since(alert: Alert) -> str:
+    """When an alert began, in UTC as all times that are told."""
+    at = started(alert)
+    if not at or alert.starts_at.endswith("Z"):
+        return alert.starts_at
+    return f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def firing(alert: Alert) -> tuple[str, int | str]:

@@ -64,14 +64,13 @@ class LlmStage:
         try:
             reply = await asyncio.wait_for(model.complete(prompt.messages, prompt.tools), limit)
         except TimeoutError:
-            return _rules(prompt, f"the model {model.name} did not answer within {limit:.0f} s")
+            return _rules(_timed(prompt, began), f"the model {model.name} did not answer within {limit:.0f} s")
         except HyveError as error:
-            return _rules(prompt, str(error))
+            return _rules(_timed(prompt, began), str(error))
         except Exception as error:
             log.exception("llm: %s: the model client failed", prompt.request_id)
-            return _rules(prompt, f"the model client failed: {type(error).__name__}")
-        spent = (time.perf_counter() - began) * 1000
-        prompt = _billed(prompt, reply, model.name, spent)
+            return _rules(_timed(prompt, began), f"the model client failed: {type(error).__name__}")
+        prompt = _billed(_timed(prompt, began), reply, model.name)
         try:
             return _from(prompt, decide(reply), reply.cut)
         except HyveError as error:
@@ -79,16 +78,21 @@ class LlmStage:
             return _rules(prompt, f"the model's reply could not be used: {error}{cut}")
 
 
-def _billed(prompt: PromptReady, reply: ModelReply, name: str, ms: float) -> PromptReady:
+def _timed(prompt: PromptReady, began: float) -> PromptReady:
+    """The prompt with the time since `began` in its account, which a model that fails takes as well."""
+    account, stage = prompt.account, "model" if prompt.hop == 1 else "model_2"
+    ms = {**account.ms, stage: (time.perf_counter() - began) * 1000}
+    return prompt.model_copy(update={"account": account.model_copy(update={"ms": ms})})
+
+
+def _billed(prompt: PromptReady, reply: ModelReply, name: str) -> PromptReady:
     """The prompt with the call added to its account."""
     account = prompt.account
-    stage = "model" if prompt.hop == 1 else "model_2"
     update: dict[str, Any] = {
         "completion": account.completion + reply.written,
         "calls": account.calls + 1,
         "model": reply.model or name,
         "cost": account.cost if reply.cost is None else (account.cost or 0.0) + reply.cost,
-        "ms": {**account.ms, stage: ms},
     }
     return prompt.model_copy(update={"account": account.model_copy(update=update)})
 

@@ -189,7 +189,10 @@ class ChatModel:
             value = json.loads(content.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             start = self._clean(content.decode("utf-8", "replace"))[:60]
-            raise ModelError(f"the reply of {self._who} is not JSON; it starts with {start!r}", "reply") from None
+            streams = " (it streams: HYVE asks for a whole reply)" if start.startswith(("data:", "event:")) else ""
+            raise ModelError(
+                f"the reply of {self._who} is not JSON{streams}; it starts with {start!r}", "reply"
+            ) from None
         try:
             return self._dialect.reply(value if isinstance(value, dict) else {})
         except ModelError as error:

@@ -73,14 +73,17 @@ class Breaker:
             self._met = 0
             return
         self._met += 1
+        why = f"failed {self._met} times in a row"
+        if self._met < self._failures and error.retry_after is not None and error.retry_after >= self._rest:
+            self._met, why = self._failures, "has no capacity"  # it says so itself
         if self._met >= self._failures:
             rest = self._rest if error.retry_after is None else max(self._rest, error.retry_after)
             rest = min(rest, _LONGEST_REST)
             if self._clock() >= self._until:  # else it rests already
                 log.warning(
-                    "llm: %s failed %d times in a row and is not asked for %.0f s (%s)",
+                    "llm: %s %s and is not asked for %.0f s (%s)",
                     self._name,
-                    self._met,
+                    why,
                     rest,
                     error,
                 )
@@ -149,9 +152,7 @@ class Limited:
     def _check(self) -> None:
         if (left := self._breaker.left) > 0:
             self._on_call(self.name, "resting")
-            raise ModelError(
-                f"{self.name} failed several times in a row and is not asked for another {left:.0f} s", "server", left
-            )
+            raise ModelError(f"{self.name} failed and is not asked for another {left:.0f} s", "server", left)
 
     async def _pass(self, messages: Messages, tools: Messages) -> None:
         try:

@@ -6,8 +6,8 @@ empty tables (what DuckDB runs bare must run guarded).
 
 Overhead: milliseconds of the processor for `sql.run` above those of the bare DuckDB query with its rows fetched, for
 the harmless statements that take under 20 ms bare, in turns, the best of N rounds for each: of a statement that was
-never seen before, and of one that was guarded just before; `--slowest N` names those that it costs most. Statements without end run as in a process of a store, with
-its data segment capped.
+never seen before, and of one that was guarded just before; `--slowest N` names those that it costs most. Statements
+without end run as in a process of a store, with its data segment capped.
 """
 
 from __future__ import annotations

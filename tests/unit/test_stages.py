@@ -29,6 +29,12 @@ async def test_mode_1_resolves_evidence() -> None:
     assert found.tokens.original > 10 * found.tokens.prompt
 
 
+async def test_a_status_that_there_is_not_is_told() -> None:
+    found = await run(Scripted(answer(status="super")))
+    assert found.status == "inconclusive"
+    assert any("the model gave the status 'super', which is none of conclusive" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     "evidence",
     [[], ["SELECT nonsense FROM nowhere"], ["SELECT * FROM records WHERE ms > 5000"], ["DROP TABLE records"]],

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from schemas import DeadLetter
 from streams import metrics
-from streams.alerts import BadWebhook, group_of, mount, parse
+from streams.alerts import BadWebhook, Posted, group_of, mount, parse
 from streams.app import Outgoing
 from workers.settings import load
 
@@ -137,13 +137,13 @@ def test_without_a_fingerprint_the_labels_make_one() -> None:
     [
         (b"{", "not JSON"),
         (b"[" * 100_000, "not JSON"),
-        (b"7", "a JSON int, neither a webhook's object nor a list of alerts"),
+        (b"7", "the body is a number, neither a webhook's object nor a list of alerts"),
         ({"evalMatches": [], "state": "ok"}, "ruleName: must be a text"),
         ({"evalMatches": [], "ruleName": "r", "state": "odd"}, "state: must be one of ok, alerting"),
         ({"version": "1", "alerts": []}, "version: must be"),
         ({"version": "3", "alerts": []}, "version: must be"),
-        ({"version": "4"}, "alerts: must be a list with at least one"),
-        ({"version": "4", "alerts": []}, "alerts: must be a list with at least one"),
+        (b"null", "the body is null, neither"),
+        ({"version": "4"}, "alerts: must be a list"),
     ],
 )
 def test_what_is_no_message_of_alerts_is_refused(message: Any, says: str) -> None:
@@ -152,14 +152,19 @@ def test_what_is_no_message_of_alerts_is_refused(message: Any, says: str) -> Non
         parse(data)
 
 
+@pytest.mark.parametrize("message", [[], {"version": "4", "alerts": []}])
+def test_a_message_of_no_alert_is_taken(message: Any) -> None:
+    assert parse(json.dumps(message).encode()) == Posted(())
+
+
 @pytest.mark.parametrize(
     ("message", "says"),
     [
         ([1], "[0]: must be an object"),
-        ([{"labels": {"a": 1}, "startsAt": "2026-01-02T03:04:05Z"}], "[0].labels.a: must be a text, not int"),
+        ([{"labels": {"a": 1}, "startsAt": "2026-01-02T03:04:05Z"}], "[0].labels.a: must be a text, not a number"),
         ({"version": "4", "alerts": [7]}, "alerts[0]: must be an object"),
         (body(status="odd"), 'alerts[0].status: must be "firing" or "resolved"'),
-        (body(labels={"a": 1}), "alerts[0].labels.a: must be a text, not int"),
+        (body(labels={"a": 1}), "alerts[0].labels.a: must be a text, not a number"),
         (body(labels=None), "alerts[0].labels: must be an object of texts"),
         (body(startsAt=""), "alerts[0].startsAt: must be an RFC 3339 time"),
         (body(annotations=[]), "alerts[0].annotations: must be an object of texts"),
@@ -241,7 +246,7 @@ async def test_the_good_alerts_of_a_body_are_taken_and_the_bad_ones_a_dead_lette
     assert (letter.stage, letter.topic, letter.error) == ("webhook", "", said)
     assert [alert["fingerprint"] for alert in json.loads(base64.b64decode(letter.value))["alerts"]] == ["bad"]
     assert webhooks("partly") == before + 1
-    assert f"took 1 alerts, refused 1: {said}" in caplog.text
+    assert f"alerts taken: 1, refused: 1: {said}" in caplog.text
 
 
 async def test_a_body_without_a_good_alert_is_a_dead_letter_too() -> None:

@@ -167,7 +167,7 @@ async def test_a_group_becomes_one_request_around_all_that_it_names(monkeypatch:
     assert request.request_id == request_id(group[1])
     assert request.focus == ("orders", "web", "stock")
     assert request.question.startswith(
-        f"3 alerts are firing on orders, web, stock since {earlier}: Errors (2), Slow. What is the root cause"
+        "3 alerts are firing on orders, web, stock since 2026-01-02T03:00:05Z: Errors (2), Slow. What is the root"
     )
     assert request.notes == ("the sender left out 3 alerts of this group", "a note")
     assert [form["fingerprint"] for form in json.loads(request.payloads[0].text)] == [it.fingerprint for it in group]

@@ -209,6 +209,11 @@ def test_deflate_is_unpacked(bare: bool) -> None:
     assert one(body, content_encoding="deflate")[:2] == ("log", "s1")
 
 
+@pytest.mark.parametrize("level", [6, 9])
+def test_zlib_is_known_by_its_first_bytes(level: int) -> None:
+    assert one(zlib.compress(json.dumps(log(1)).encode(), level))[:2] == ("log", "s1")
+
+
 def test_the_reason_names_an_encoding_that_is_not_unpacked() -> None:
     record = Incoming("raw", 0, 0, b"\x8b\x00\x80br\x03", headers={"content-encoding": b"br"})
     with pytest.raises(Poison, match="its content-encoding is 'br': gzip, zstd, snappy and deflate can be unpacked"):

@@ -124,6 +124,8 @@ async def test_a_template_keeps_its_fills() -> None:
 async def test_a_failing_model_leads_to_the_rules_with_its_reason() -> None:
     command = await ask(Scripted(ModelError("the model answered 401: check HYVE_LLM_API_KEY", "auth")), prompt())
     assert (command.kind, command.reason) == ("rules", "the model answered 401: check HYVE_LLM_API_KEY")
+    assert command.account.ms["model"] >= 0, "the time that it took is told, too"
+    assert command.account.calls == 0
 
 
 async def test_a_bug_in_the_client_leads_to_the_rules_without_its_text() -> None:

@@ -297,6 +297,10 @@ async def test_nobody_listening_is_a_connection_error_that_names_the_setting() -
     [
         ({"raw": "<html>hello</html>"}, "not JSON; it starts with '<html>"),
         ({"raw": ""}, "not JSON"),
+        (
+            {"raw": 'data: {"choices": []}'},
+            r"not JSON \(it streams: .*; it starts with 'data:",
+        ),
         ({"raw": "[]"}, r"no choices\[0\].message"),
         ({"raw": "{}"}, r"no choices\[0\].message"),
         ({"raw": '{"choices": []}'}, r"no choices\[0\].message"),

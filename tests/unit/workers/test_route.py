@@ -204,6 +204,24 @@ async def test_that_a_model_is_back_is_told(caplog: pytest.LogCaptureFixture) ->
     ]
 
 
+@pytest.mark.parametrize(("wait", "rests"), [(90.0, True), (5.0, False)])
+async def test_a_server_that_says_when_to_ask_again_is_left_alone_for_long(
+    wait: float, rests: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A wait as long as the breaker's rest, or longer, is one: others ask their next model, or the rules, at once."""
+    clock = Clock()
+    fake = Fake(ModelError("m has no capacity (status 429)", "rate", wait), "back")
+    model = Limited(fake, breaker=Breaker(5, 30.0, clock, "m"))
+    await failing(model)
+    if rests:
+        assert (await failing(model)).retry_after == wait
+        assert fake.asked == 1
+        assert "llm: m has no capacity and is not asked for 90 s" in caplog.text
+        clock.now += wait
+    assert (await model.complete(MESSAGES, ())).text == "back"
+    assert fake.asked == 2
+
+
 @pytest.mark.parametrize("kind", ["auth", "rate", "server", "timeout", "connection", "request", "reply"])
 async def test_the_next_model_stands_in_for_every_kind_of_failure(kind: Any) -> None:
     first, second = Fake(ModelError("broken", kind), name="a"), Fake("from b", name="b")
