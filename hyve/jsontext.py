@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import json_repair
@@ -142,7 +143,17 @@ def as_object(value: Any) -> dict[str, Any] | None:
 
 def fold(name: str) -> str:
     """A key or name without case, underscores and digits, so that spellings of one name compare equal."""
+    return (_known if len(name) <= _NAME else _folded)(name)
+
+
+def _folded(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())
+
+
+_NAME = 40
+"""Characters of a name that is remembered: the keys of an answer are folded for each that is looked for."""
+
+_known = lru_cache(maxsize=500)(_folded)
 
 
 def first(value: Mapping[str, Any], *names: str) -> Any:

@@ -48,6 +48,7 @@ __all__ = [
     "give_back",
     "guard",
     "load",
+    "loading",
     "lock",
     "open_database",
     "run",
@@ -146,12 +147,23 @@ _given: WeakKeyDictionary[duckdb.DuckDBPyConnection, _Given] = WeakKeyDictionary
 def load(connection: duckdb.DuckDBPyConnection, statement: str, source: pa.Table | pa.RecordBatchReader) -> None:
     """Runs a statement of our own, in which `GIVEN` is what `source` holds, on a database of `open_database`. Relations
     and names that are registered for it take a statement or two more."""
+    global _loading
     given = _given[connection]
     given.source = source
+    began = time.process_time()
     try:
         connection.execute(statement)
     finally:
         given.source = None
+        _loading += time.process_time() - began
+
+
+_loading = 0.0
+
+
+def loading() -> float:
+    """The processor's seconds that `load` has taken so far, of a process that does one thing at a time."""
+    return _loading
 
 
 _TRIMS = {"allocator_flush_threshold": "0MB", "allocator_bulk_deallocation_flush_threshold": "0MB"}

@@ -182,7 +182,8 @@ _OPEN = nullcontext()
 
 class StorePool:
     """N processes that hold request stores. `on_respawn` is called for each one that is started again, `on_spent` with
-    the name of each call that ended ("prepare", "finish", ...) and the processor's seconds that it took.
+    the name of each call that ended ("prepare", "finish", ...) and the processor's seconds that it took; those in which
+    tables were loaded for statements come as "load".
 
     `claims` is where data too large for a record lies (see `workers.claims`), `memory` the bytes that each process may
     hold beyond what it needs to start (0: no limit), `redaction` what models see masked, and answers too.
@@ -307,7 +308,8 @@ class StorePool:
         for last in (False, True):
             try:
                 verdict, value, spent, slot.held = await slot.call(function, arguments, limit)
-                self._on_spent(function.__name__, spent)
+                for name, seconds in spent.items():
+                    self._on_spent(name, seconds)
                 if verdict == "memory":  # nobody knows what else in that process went without
                     log.warning("pool: %s of %s: %s; its process is started anew", function.__name__, about, value)
                     self._respawn(slot)

@@ -229,9 +229,11 @@ async def test_the_processors_time_of_each_call_is_told() -> None:
     try:
         await pool.prepare("r1", raw("r1"), 60)
         await pool.finish(command("r1", "rules"), 30)
+        await pool.prepare("r2", raw("r2"), 60)
+        await pool.finish(command("r2", "query", hop=2, sql="SELECT count(*) FROM records"), 30)
     finally:
         pool.close()
-    assert [call for call, _ in spent] == ["prepare", "finish"]
+    assert [call for call, _ in spent] == ["prepare", "finish", "prepare", "finish", "load"]
     assert all(0 < seconds < 30 for _, seconds in spent)
 
 
