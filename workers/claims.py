@@ -72,8 +72,16 @@ def check(root: str) -> None:
         raise HyveError(f"HYVE_CLAIM_URL: {root!r} names no bucket: write {scheme}://bucket/prefix")
     with _told(root, f"HYVE_CLAIM_URL: {root!r} can't be used"):
         fsspec.get_filesystem_class(scheme)
-    if scheme == "file" and os.path.exists(place) and not os.path.isdir(place):
+    if scheme == "file" and _is_no_folder(place):
         raise HyveError(f"HYVE_CLAIM_URL: {root!r} is no folder")
+
+
+def _is_no_folder(place: str) -> bool:
+    """Whether something else is there. What says nothing is away, and may be back when it is needed."""
+    try:
+        return errands.run(f"look {place}", lambda _: os.path.exists(place) and not os.path.isdir(place), READ_SILENCE)
+    except errands.Silent:
+        return False
 
 
 def check_in(root: str, request: DiagnosisRequest, limit: int) -> DiagnosisRequest:

@@ -291,6 +291,15 @@ def test_writing_to_a_store_that_says_nothing_ends_too(root: str, monkeypatch: p
     free.set()
 
 
+def test_a_worker_starts_beside_a_store_that_says_nothing(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "READ_SILENCE", 0.05)
+    free = threading.Event()
+    monkeypatch.setattr(os.path, "isdir", lambda _: free.wait())
+    monkeypatch.setattr(os.path, "exists", lambda _: free.wait())
+    claims.check(root)
+    free.set()
+
+
 def test_a_bomb_is_read_no_further_than_its_claim(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     claimed = claims.put(root, Payload(name="p", text="x" * 100))
     path_of(claimed).write_bytes(gzip.compress(b"x" * (200 << 20)))
