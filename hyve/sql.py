@@ -21,8 +21,8 @@ import json
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -44,6 +44,7 @@ __all__ = [
     "borrow",
     "close_idle",
     "connect",
+    "counted",
     "dedicate",
     "give_back",
     "guard",
@@ -147,22 +148,30 @@ _given: WeakKeyDictionary[duckdb.DuckDBPyConnection, _Given] = WeakKeyDictionary
 def load(connection: duckdb.DuckDBPyConnection, statement: str, source: pa.Table | pa.RecordBatchReader) -> None:
     """Runs a statement of our own, in which `GIVEN` is what `source` holds, on a database of `open_database`. Relations
     and names that are registered for it take a statement or two more."""
-    global _loading
     given = _given[connection]
     given.source = source
-    began = time.process_time()
     try:
         connection.execute(statement)
     finally:
         given.source = None
-        _loading += time.process_time() - began
 
 
 _loading = 0.0
 
 
+@contextmanager
+def counted() -> Iterator[None]:
+    """Has the processor's time of what goes on counted as that of loading tables."""
+    global _loading
+    began = time.process_time()
+    try:
+        yield
+    finally:
+        _loading += time.process_time() - began
+
+
 def loading() -> float:
-    """The processor's seconds that `load` has taken so far, of a process that does one thing at a time."""
+    """The processor's seconds that were `counted` so far, of a process that does one thing at a time."""
     return _loading
 
 

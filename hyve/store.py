@@ -173,7 +173,8 @@ class Datastore:
                 self._database = sql.open_database(limit, 1) if self._own else sql.borrow(limit)
             for name in tables:
                 if name in self._waiting:
-                    self._fill(self._database, name, *self._waiting.pop(name))
+                    with sql.counted():
+                        self._fill(self._database, name, *self._waiting.pop(name))
         except (duckdb.Error, pa.ArrowException, MemoryError) as error:
             self.close()  # some of its tables are gone
             raise SqlError(f"the data could not be loaded, ask with less of it: {short(str(error))}") from None
