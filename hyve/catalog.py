@@ -77,6 +77,14 @@ def shapes(data: TableData) -> tuple[Shape, ...]:
     return tuple(Shape(rows, *shape) for shape, rows in counts.most_common())
 
 
+def kind_at(signature: Signature, key: str) -> str:
+    """Of which type, as shapes spell it, the value of an object's `key` is; "" where the column says it, or it has
+    none."""
+    if isinstance(signature, tuple) and signature[0] == "o":
+        return next((_spell(inner) for name, inner in signature[1] if str(name) == key), "")
+    return ""
+
+
 def _fields(signature: Signature) -> tuple[str, ...]:
     if isinstance(signature, tuple) and signature[0] == "o":
         return tuple(str(key) for key, _ in signature[1])
@@ -99,4 +107,4 @@ def _spell(signature: Signature) -> str:
     return "[...]" if signature[0] == "p" else ""
 
 
-__all__ = ["Catalog", "Column", "Shape", "Table", "shapes"]
+__all__ = ["Catalog", "Column", "Shape", "Table", "kind_at", "shapes"]

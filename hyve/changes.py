@@ -47,7 +47,9 @@ _FEW_GAPS, _TIMES = 3, 5
 _FEW_ROWS = 16
 """So many rows of a series tell whether it goes on."""
 _RAMP, _ENDS = 5.5, 5
-"""The score of what rises all the time, and of how many rows at either end the medians are told."""
+"""The score of what rises all the time, and of how many rows at either end the one with the median is told."""
+_OTHERWISE = 0.5
+"""A change between medians of all rows that differs from that of the rows around it by a larger share isn't told."""
 _COUNTED = frozenset({"total", "restarts"})
 _WRITTEN_OUT = 1e15
 """Numbers below it have no exponent."""
@@ -137,13 +139,14 @@ class Changes:
         """The rows in the order of their time."""
         rows: Rows = np.arange(self.found.table.rows)
         if self.time is not None:
-            at = self._times
+            at = self.times
             if (at[1:] < at[:-1]).any():
                 rows = np.argsort(at, kind="stable")
         return rows
 
     @cached_property
-    def _times(self) -> Rows:
+    def times(self) -> Rows:
+        """The instants of the table's time, in the order of its rows."""
         assert self.time is not None  # asked where there is one
         return self._instants(self.time)
 
@@ -271,17 +274,16 @@ class Changes:
             for one in steps[:_GROUPS]:
                 rows = parted.of(one.group)
                 rows = rows[used[rows]]
-                for level in placed(away[rows], numbers[rows], one):
-                    if parted.by is None and not self._shared(away, rows, level):
-                        continue
-                    if self._passes_on(rows, level.at):
-                        continue
-                    text = f"level {number_text(level.before)}→{number_text(level.behind)}"
-                    if level.last is not None:
-                        way = "rising" if level.last > level.behind else "falling"
-                        text += f", then {way} to {number_text(level.last)},"
-                    score = min(8.0, 5 + steps[0].beyond / 20)
-                    told.append(self.change(column, score, rows, level.at, text, parted, one.group))
+                score = min(8.0, 5 + steps[0].beyond / 20)
+                levels = [
+                    level
+                    for level in placed(away[rows], numbers[rows], one)
+                    if (parted.by is not None or self._shared(away, rows, level)) and not self._passes_on(rows, level.at)
+                ]
+                edges = [0, *(level.at for level in levels), len(rows)]
+                for i, level in enumerate(levels):
+                    text, of_rows = _level_text(numbers, rows, level, edges[i : i + 3])
+                    told.append(self.change(column, score, rows, level.at, text, parted, one.group, of_rows))
             if told:
                 return told
         return self._ramps(column, numbers, used, ramps)
@@ -297,14 +299,13 @@ class Changes:
             for group in groups[:_GROUPS]:
                 rows = parted.of(group)
                 rows = rows[used[rows]]
-                first, last = (float(np.median(numbers[end])) for end in (rows[:_ENDS], rows[-_ENDS:]))
-                up = last > first
+                first, last = _ends(numbers, rows)
+                up = numbers[last] > numbers[first]
                 top = int(rows[np.argmax(numbers[rows] if up else -numbers[rows])])
                 name, way = quote(self.found.views[column].column.name), "rises" if up else "falls"
-                text = f"- {name}: {way} {number_text(first)}→{number_text(last)}"
-                edges = int(rows[0]), int(rows[-1])
-                place = f" all the time (rowid {edges[0]} to {edges[1]})"
-                told.append(Change(column, _RAMP, (*edges, top), text, self._of(parted, group), place))
+                text = f"- {name}: {way} {number_text(float(numbers[first]))}→{number_text(float(numbers[last]))}"
+                place = f" all the time (rowid {first} to {last})"
+                told.append(Change(column, _RAMP, (first, last, top), text, self._of(parted, group), place))
         return told
 
     def _shared(self, away: Floats, rows: Rows, level: Level) -> bool:
@@ -344,18 +345,20 @@ class Changes:
                 return []
             for place in at.tolist():
                 group = int(np.searchsorted(parted.starts, place, "right")) - 1
-                text = f"level {number_text(numbers[of[place - 1]])}→{number_text(numbers[of[place]])}"
+                text = f"median {number_text(numbers[of[place - 1]])}→{number_text(numbers[of[place]])}"
                 told.append(self.change(column, 6.0, parted.rows, place, text, parted, group))
             return told
         return []
 
-    def change(self, column: int, score: float, rows: Rows, at: int, text: str, parted: Parted, group: int) -> Change:
-        """A change between two of the rows of a table or of one of its series."""
+    def change(
+        self, column: int, score: float, rows: Rows, at: int, text: str, parted: Parted, group: int, of_rows: str = ""
+    ) -> Change:
+        """A change between two of the rows of a table or of one of its series; `of_rows`: which it is told of."""
         before, behind = int(rows[at - 1]), int(rows[at])
         at_time = self.shown(self.time, behind) if self.time is not None else "None"
         when = f" ({at_time})" if at_time != "None" else ""
         name = quote(self.found.views[column].column.name)
-        place = f" from rowid {behind}{when}"
+        place = f" from rowid {behind}{when}{of_rows}"
         return Change(column, score, (before, behind), f"- {name}: {text}", self._of(parted, group), place)
 
     def _of(self, parted: Parted, group: int) -> str:
@@ -374,10 +377,10 @@ class Changes:
     def gaps(self, column: int) -> Iterator[Change]:
         """The gaps of times, or of numbers at a fixed distance: those of all rows, and of series those beside them."""
         view = self.found.views[column]
-        at = self._times if column == self.time else self._instants(column)
+        at = self.times if column == self.time else self._instants(column)
         rows = self.rows if column == self.time else np.argsort(at, kind="stable")
         known: list[tuple[int, int]] = []
-        for place, ratio in _gaps(at[rows]):
+        for place, ratio in gaps_in(at[rows]):
             known.append((int(at[rows[place - 1]]), int(at[rows[place]])))
             yield self._gap(column, at, rows, place, ratio, "")
         if not view.time:
@@ -396,7 +399,7 @@ class Changes:
             told: list[Change] = []
             for group in odd[np.argsort(-ratios[odd], kind="stable")].tolist() if len(odd) * 2 <= len(ratios) else ():
                 series, of = parted.of(group), self._of(parted, group)
-                for place, ratio in _gaps(np.append(at[series], end)):
+                for place, ratio in gaps_in(np.append(at[series], end)):
                     first = int(at[series[place - 1]])
                     behind = int(at[series[place]]) if place < len(series) else end
                     if any(
@@ -420,7 +423,7 @@ class Changes:
         return Change(column, score, (before, behind), text, of, since)
 
 
-def _gaps(times: Rows) -> list[tuple[int, float]]:
+def gaps_in(times: Rows) -> list[tuple[int, float]]:
     """(the place behind it, how many usual distances long it is) of each gap in sorted times."""
     distances = np.diff(times)
     positive = distances[distances > 0]
@@ -454,6 +457,36 @@ def used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
         return None
     large = sizes >= max(FEWEST, largest // 8)
     return SeriesRows(rows, owners[large], starts[large], sizes[large])
+
+
+def _level_text(numbers: Floats, rows: Rows, level: Level, edges: Sequence[int]) -> tuple[str, str]:
+    """(`median 3→5`, the rows that it is of where they are not all from the change before to the next one).
+
+    `edges` are the places in `rows` of the change before, of this one, and of the next. What goes on rising behind it
+    is told by two of its rows.
+    """
+    first, at, last = edges
+    of = numbers[rows]
+    if level.last is not None:
+        begin, end = _ends(numbers, rows[at:last])
+        way = "rises" if level.last > level.behind else "falls"
+        said = f"{number_text(float(numbers[begin]))}→{number_text(float(numbers[end]))} (rowid {begin} to {end})"
+        return f"median {number_text(float(np.median(of[first:at])))}, then {way} {said}", ""
+    before, behind = float(np.median(of[first:at])), float(np.median(of[at:last]))
+    of_rows = ""
+    if abs((behind - before) / (level.behind - level.before) - 1) > _OTHERWISE:
+        # What the number does farther away hides the change: it is told of the rows around it.
+        first, last = max(first, at - level.reach), min(last, at + level.reach)
+        before, behind = float(np.median(of[first:at])), float(np.median(of[at:last]))
+        of_rows = f" among rowid {int(rows[first])} to {int(rows[last - 1])}"
+    return f"median {number_text(before)}→{number_text(behind)}", of_rows
+
+
+def _ends(numbers: Floats, rows: Rows) -> tuple[int, int]:
+    """Of the first and of the last few rows that with the median number."""
+    first, last = rows[:_ENDS], rows[-_ENDS:]
+    middle = [int(some[np.argsort(numbers[some], kind="stable")[len(some) // 2]]) for some in (first, last)]
+    return middle[0], middle[1]
 
 
 def number_text(value: float) -> str:

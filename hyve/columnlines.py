@@ -10,6 +10,7 @@ from hyve.catalog import Column
 from hyve.fit import COLUMNS, Line
 from hyve.growing import SHORT, Cell, Listing, Plain
 from hyve.ladder import Item
+from hyve.mistyped import Mistyped
 from hyve.naming import quote
 from hyve.profile import SERIES, ColumnView, listed, names_instants
 from hyve.rowview import listing, show
@@ -76,14 +77,15 @@ def column_line(
     few: int,
     each_more: float,
     series: dict[str, str],
-    mistyped: tuple[int, str] | None,
+    mistyped: Mistyped | None,
 ) -> Item:
     """A column's line: of values `few` at first, and one more for `each_more` tokens that are spent. `series` names the
     numbers of series, `mistyped` tells its texts that have no number or time."""
     name = view.column.name
     head = f"- {quote(name)} {view.column.type}"
-    texts, other = mistyped or (0, "")
-    nulls = other + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
+    other = mistyped or Mistyped()
+    texts = other.texts
+    nulls = other.said + (f", {view.nulls - texts:,} empty" if view.nulls > texts else "")
     nulls += f", {view.odd:,} NaN or infinite" if view.odd else ""
 
     def line(text: str) -> Line:
@@ -92,7 +94,8 @@ def column_line(
     if view.distinct == 0:
         return Plain(line(f"{head}: {nulls[2:]}" if texts else f"{head}: all empty"), share)
     if view.distinct == 1:
-        return Cell(line(f"{head} = "), share, only_value(view), nulls)
+        return Cell(line(f"{head} = "), share, only_value(view), nulls + other.kinds)
+    head += other.kinds  # before the counts, which are not of these alone
     mean = "" if view.mean is None else f", mean {view.mean:.6g}"
     if listed(view):
         counts = {count for _, count in view.values}
@@ -123,7 +126,8 @@ def column_line(
             f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
         )
         mean = ""
-    return Plain(line(f"{head}: {view.distinct:,} distinct{span}{step}{mean}{nulls}"), share, edges)
+    often = "".join(f", {listing(text, 40)} ×{count:,}" for text, count in view.heavy)
+    return Plain(line(f"{head}: {view.distinct:,} distinct{often}{span}{step}{mean}{nulls}"), share, edges)
 
 
 def more_of(all_of_them: int) -> Callable[[int], str]:

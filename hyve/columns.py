@@ -145,6 +145,10 @@ class Columns:
         for start in range(0, len(names), together):
             yield from self._read(names[start : start + together]).items()
 
+    def kinds(self, column: Column) -> list[str]:
+        """Of which type each row's value is at the path of a column of which records have values of several types."""
+        return self._store.kinds(self.table.name, column.path)
+
     def size(self, name: str) -> int:
         """About how many bytes a column has."""
         return self.array(name).nbytes if self.short else 8 * self.table.rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,11 +20,20 @@ _FIELD = re.compile(r"[{,] ?([^{}\[\],:]+): (number|text|bool)(?=[,}])")
 _INNER = re.compile(r"(?<!^)\{[^{}]*\}")
 
 
-def mistyped(columns: Columns, views: Iterable[ColumnView], spell: Callable[[str], str]) -> dict[str, tuple[int, str]]:
-    """For the columns where there is something to be said, by name: (how many of the rows without a number or time have
-    a text, what is said of these and of values of another type)."""
-    found: dict[str, tuple[int, str]] = {}
-    kinds = _kinds(columns.table)
+@dataclass(frozen=True)
+class Mistyped:
+    """What is said of a column: how many of the rows without a number or time have a `text`, what is `said` of these,
+    and of values that JSON has as another type (`kinds`)."""
+
+    texts: int = 0
+    said: str = ""
+    kinds: str = ""
+
+
+def mistyped(columns: Columns, views: Iterable[ColumnView], spell: Callable[[str], str]) -> dict[str, Mistyped]:
+    """What there is to be said of columns, by name."""
+    found: dict[str, Mistyped] = {}
+    kinds = kinds_of_values(columns.table)
     for view in views:
         column, said, texts = view.column, "", 0
         if column.typed and view.nulls:
@@ -37,15 +47,17 @@ def mistyped(columns: Columns, views: Iterable[ColumnView], spell: Callable[[str
                 what = "number" if numeric(column) else "time"
                 what = f"a {what}" if texts == 1 else f"{what}s"
                 said = f", {texts:,} not {what} ({', '.join(shown)}{more})"
-        if kinds and (spelled := kinds.get(column.path)) and len(spelled) > 1:
-            usual = "number" if column.typed and numeric(column) else "text"
-            said += "".join(f", {rows:,} as {kind}" for kind, rows in sorted(spelled.items()) if kind != usual)
-        if said:
-            found[column.name] = texts, said
+        spelled = kinds.get(column.path, Counter())
+        usual = "number" if column.typed and numeric(column) else "text"
+        # Where these are the texts that are no numbers, they have been told.
+        others_of = [(kind, n) for kind, n in sorted(spelled.items()) if kind != usual and (kind, n) != ("text", texts)]
+        also = "".join(f", {rows:,} as {kind}" for kind, rows in others_of)
+        if said or also:
+            found[column.name] = Mistyped(texts, said, also)
     return found
 
 
-def _kinds(table: Table) -> dict[str, Counter[str]]:
+def kinds_of_values(table: Table) -> dict[str, Counter[str]]:
     """How many rows have a value of which type, by the keys of records that have values of several."""
     shapes = table.shapes
     if not 1 < len(shapes) <= _SHAPES or sum(len(shape.signature) for shape in shapes) > _SIGNATURE:
@@ -59,4 +71,4 @@ def _kinds(table: Table) -> dict[str, Counter[str]]:
                 top = top.replace("{}", "")
         for name, kind in _FIELD.findall(top):
             found.setdefault(name, Counter())[kind] += shape.rows
-    return found
+    return {name: counts for name, counts in found.items() if len(counts) > 1}

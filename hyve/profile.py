@@ -28,7 +28,11 @@ SMALL = 64
 """A dimension of up to this many values has all of them named."""
 SERIES = "series_idx"
 _NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*", re.IGNORECASE)
+_HEAVIEST, _PART, _HEAVY = 3, 10, 5
+"""So many values at most are told that one of so many rows has, and so many times as many as the mean value."""
 _STEP_ROWS, _ENTITIES = 200_000, 6
+_UNEVEN = 2
+"""Times some of which have so many times as many rows as others are of events, however far they are apart."""
 _NANOSECONDS = 1e9
 """Times of the store are counted in them."""
 
@@ -47,7 +51,7 @@ class ColumnView:
 
     `low`, `high` and `mean` are of the finite values; `odd` counts the others (NaN and infinities). `samples` are its
     first three and last two values, where they aren't null. `same` names an earlier column that has the same value in
-    every row.
+    every row. `heavy` are (value, rows) of a large column that far more rows have than others.
     """
 
     column: Column
@@ -62,6 +66,7 @@ class ColumnView:
     samples: tuple[Any, ...] = ()
     step: Step | None = None
     same: str = ""
+    heavy: tuple[tuple[str, int], ...] = ()
 
     @property
     def numeric(self) -> bool:
@@ -270,7 +275,7 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
     time = "TIMESTAMP" in column.type
     counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES
     if len(values) > 10 and rows <= _STEP_ROWS and (time or (counts_on and counts.min() == counts.max())):
-        step = _step(values.integers(), time)
+        step = _step(values.integers(), time) if not time or _evenly(counts) else None
     few = column.name == "template" or len(values) <= (
         12 if _measured(column) and not names_codes(column.name) else SMALL
     )
@@ -287,6 +292,7 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
         tuple(_samples(columns, column.name)),
         step,
         _same(columns, codes, values, earlier, nulls),
+        () if few or time or step is not None or nested(column) or column.name == SERIES else _heavy(values, counts),
     )
 
 
@@ -309,6 +315,15 @@ def _largest(values: Values, counts: NDArray[np.int64], most: int) -> tuple[tupl
     pairs.sort()
     pairs.sort(key=itemgetter(1), reverse=True)
     return tuple(pairs[:most])
+
+
+def _heavy(values: Values, counts: NDArray[np.int64]) -> tuple[tuple[str, int], ...]:
+    """The few values that a good part of the rows have each, and many times as many as the usual value has."""
+    rows = int(counts.sum())
+    if not len(counts) or int(counts.max()) * _PART < rows or int(counts.max()) * len(counts) < _HEAVY * rows:
+        return ()
+    found = _largest(values, counts, _HEAVIEST)
+    return tuple(pair for pair in found if pair[1] * _PART >= rows and pair[1] * len(counts) >= _HEAVY * rows)
 
 
 def text_of(value: Any) -> str:
@@ -336,6 +351,13 @@ def _same(columns: Columns, codes: Codes, values: Values, earlier: Sequence[Colu
             if np.array_equal(others, codes) and known.same(values):
                 return view.column.name
     return ""
+
+
+def _evenly(counts: NDArray[np.int64]) -> bool:
+    """Whether most rows have a value that as many others have: times of measurements, not of events."""
+    ordered = np.sort(counts)
+    few, many = ordered[np.searchsorted(np.cumsum(ordered), [ordered.sum() * 0.1, ordered.sum() * 0.9])].tolist()
+    return bool(many < _UNEVEN * few)
 
 
 def _step(numbers: NDArray[np.int64], time: bool) -> Step | None:

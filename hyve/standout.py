@@ -24,7 +24,8 @@ from hyve.changes import Change, Changes, series_of
 from hyve.columns import Codes, reversed_bits
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, is_dimension, is_measure
-from hyve.states import with_shares
+from hyve.rates import rates
+from hyve.states import types, with_shares
 from hyve.stuck import with_stuck
 from hyve.templates import MASK, ids_of, kinds_of, masked_texts
 
@@ -64,12 +65,14 @@ def stands_out(found: Profile) -> StandsOut:
                 codes, _, _, counts = columns.counted(view.column.name)
                 scores.add(i, rank.rare_kinds(codes, counts, _LEAST), codes)
         _presence(found, views, scores)
+    says: dict[int, NDArray[np.integer[Any]]] = {}
     for i, view in _texts(views):
         codes, values = columns.coded(view.column.name)
         if columns.short:
             kinds = np.array(kinds_of(values.shown()))
         else:
             kinds = masked_texts(values.array, MASK, ids_of(values.array)).dictionary_encode().indices.to_numpy()
+        says[i] = kinds
         of_rows = np.append(kinds, -1)[codes]
         scores.add(i, rank.rare_kinds(of_rows, np.bincount(of_rows + 1)[1:]), of_rows)
         scores.of_values(i, codes, far_numbers(values.array, kinds) if table.rows >= _MANY else None)
@@ -81,7 +84,8 @@ def stands_out(found: Profile) -> StandsOut:
     series = changes.series
     if changes.handed:
         series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
-    told, differing = with_shares(changes, changes.others()), list[Change]()
+    told = with_shares(changes, [*changes.others(), *types(changes)], says) + rates(changes)
+    differing: list[Change] = []
     categories = Categories(found, [view for _, view in views if view not in changes.handed], series)
     for i in _measures(views, table.rows):
         numbers, there = columns.floats(found.views[i].column.name)

@@ -1,8 +1,10 @@
 """What is said of kinds of which the share changes for good: states, versions, severities, status codes (H18).
 
 Rules:
-- Of columns of few values, numbers too, in tables with a time. It is said of the series that alone has the change, if
-  one has; where all rows show none, the series are looked at one by one.
+- Of columns of few values, numbers too, in tables with a time; of those of many, and of what texts say beside ids and
+  numbers, the values that most rows have. It is said of the series that alone has the change, if one has; where all
+  rows show none, the series are looked at one by one.
+- Of values of several types at one path it is said where others begin, in tables without a time, too.
 - Columns that change together by as much say it once. What else says it is left out: a state that ends where another
   begins is no gap.
 """
@@ -12,6 +14,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,76 +25,169 @@ from numpy.typing import NDArray
 from hyve.changes import FEWEST, MOST_OF, Change, Changes, Parted, used_in
 from hyve.columns import Codes
 from hyve.levels import Floats, Rows
-from hyve.profile import SERIES, ColumnView, entity_rank, names_entities, text_of
+from hyve.mistyped import kinds_of_values
+from hyve.profile import (
+    ENTITIES,
+    SERIES,
+    ColumnView,
+    entity_rank,
+    is_measure,
+    last_word,
+    names_entities,
+    names_instants,
+    numeric,
+    text_of,
+)
 from hyve.shares import KINDS, Share, blocks_of, shares_in, shares_within
+from hyve.templates import masked
 
 _SHARES = 2
-"""Shares of so many columns at most are told of."""
+"""Shares of so many columns at most are told of, and of one more that has many values."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d:")
 """Kinds that are times go by as time does."""
+_IDS = frozenset({"hash", "id", "ids", "key", "pid", "port", "uuid"})
+_OFTEN, _READ = 50, 200
+"""Of columns of many values those are looked at that one of so many rows has, by so many characters."""
 _NAME = 40
 _SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """What the rows of a column are of: the number of each row's kind (-1: none; beyond the `names`: others that aren't
+    looked at)."""
+
+    column: int
+    view: ColumnView
+    codes: Codes
+    names: list[str]
+
+    @property
+    def few(self) -> bool:
+        """Whether they are all values that the column has."""
+        return self.view.distinct <= KINDS
 
 
 @dataclass(frozen=True)
 class _Found:
     """The changes of a share in rows in the order of their time: in all rows, or in a series of a parting of them."""
 
+    kinds: _Kinds
     rows: Rows
     shares: list[Share]
     parted: Parted | None = None
     group: int = 0
 
 
-def with_shares(changes: Changes, known: list[Change]) -> list[Change]:
+def with_shares(changes: Changes, known: list[Change], said_by: Mapping[int, NDArray[np.integer]]) -> list[Change]:
     """What is `known` to change, and the changes of the shares of kinds but for those that are known as the levels of
-    numbers. What ends, of entities, stays a gap."""
+    numbers. What ends, of entities, stays a gap. `said_by` columns of texts is what each of their values says."""
     if changes.time is None or len(changes.rows) < FEWEST:
         return known
     seen, ended = {change.column for change in known}, {change.of for change in known if change.of}
-    edges = blocks_of(len(changes.rows))
-    told: list[tuple[float, int, _Found]] = []
+    told: list[_Found] = []
     for i, view in enumerate(changes.found.views):
-        if i == changes.time or i in seen or not 2 <= view.distinct <= KINDS or view.nulls * 2 > view.rows:
+        if i == changes.time or i in seen or (kinds := _kinds(changes, i, said_by.get(i))) is None:
             continue
-        if not view.complete or view.nested or view.time or view.same or view.column.name == SERIES:
+        found = _in_all(changes, kinds) or _within(changes, kinds)
+        if not found or (names_entities(view) and not ended.isdisjoint(kinds.names)):
             continue
-        codes, values = changes.found.columns.coded(view.column.name)
-        of, rows, within = codes[changes.rows], changes.rows, edges
-        if view.nulls:
-            rows = rows[of >= 0]
-            of, within = codes[rows], blocks_of(len(rows))
-        shares = shares_in(of, view.distinct, within) if len(rows) >= FEWEST else []
-        found = [_Found(rows, shares)] if shares else _within(changes, view, codes)
-        if not found or (names_entities(view) and not ended.isdisjoint(values.shown())):
+        if view.numeric and changes.only_rises(i, changes.found.columns.floats(view.column.name)[0], kinds.codes >= 0):
             continue
-        if view.numeric and changes.only_rises(i, values.numbers()[codes], codes >= 0):
+        if all(map(_TIME.match, kinds.names)):
             continue
-        if all(_TIME.match(text_of(value)) for value in values.shown()):
-            continue
-        told += [(one.shares[0].beyond, i, one) for one in found]
-    told.sort(key=lambda one: (one[2].parted is not None, -one[0]))
-    apart: dict[tuple[object, ...], tuple[int, _Found]] = {}
+        told += found
+    told.sort(key=lambda one: (not one.kinds.few, one.parted is not None, -one.shares[0].beyond))
+    apart: dict[tuple[object, ...], _Found] = {}
     # Where failures are of another host than before, a host fails otherwise than before: that is said once.
-    columns = {changes.found.views[i].column.name for _, i, one in told if one.parted is None}
-    for _, i, one in told:
+    columns = {one.kinds.view.column.name for one in told if one.parted is None}
+    for one in told:
         by = one.parted.by.column.name if one.parted and one.parted.by else ""
         if by in columns:
             continue
-        columns.add(changes.found.views[i].column.name)
+        columns.add(one.kinds.view.column.name)
         key = by, one.group, *((share.at, share.before, share.behind) for share in one.shares)
-        apart.setdefault(key, (i, one))
+        apart.setdefault(key, one)
     said, instead = list[Change](), set[str]()
-    for i, one in list(apart.values())[:_SHARES]:
-        said += _told(changes, i, one)
-        if one.parted is None:
-            instead.update(map(text_of, changes.found.columns.coded(changes.found.views[i].column.name)[1].shown()))
+    few = [one for one in apart.values() if one.kinds.few][:_SHARES]
+    for one in [*few, *[one for one in apart.values() if not one.kinds.few][:1]]:
+        said += _told(changes, one)
+        if one.parted is None and one.kinds.few:
+            instead.update(one.kinds.names)
     return [change for change in known if change.column != changes.time or change.of not in instead - {""}] + said
 
 
-def _within(changes: Changes, view: ColumnView, codes: Codes) -> list[_Found]:
+def types(changes: Changes) -> list[Change]:
+    """Where values of another type begin, or end, in columns that have values of several."""
+    found = []
+    columns, spelled = changes.found.columns, kinds_of_values(changes.found.table)
+    for i, view in enumerate(changes.found.views):
+        column = view.column
+        if column.path in spelled:
+            of = columns.kinds(column)
+        elif column.typed and numeric(column) and view.nulls:
+            texts = columns.filled(column.typed)
+            of = np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist()
+        else:
+            continue
+        names = [kind for kind in dict.fromkeys(of) if kind and kind != "null"]
+        numbers = {name: number for number, name in enumerate(names)}
+        kinds = _Kinds(i, view, np.array([numbers.get(kind, -1) for kind in of], np.int8), names)
+        if len(names) > 1:
+            found += _in_all(changes, kinds)
+    said = [_told(changes, one, "type ") for one in found[:_SHARES]]
+    return [change for changes_of_one in said for change in changes_of_one]
+
+
+def _kinds(changes: Changes, i: int, says: NDArray[np.integer] | None) -> _Kinds | None:
+    """The kinds of a column's rows, of which the shares are looked at; None where it has none."""
+    view, columns = changes.found.views[i], changes.found.columns
+    if view.distinct < 2 or view.nulls * 2 > view.rows or view.nested or view.time or view.same:
+        return None
+    if view.column.name == SERIES or view.identifier or is_measure(view) or view.step is not None:
+        return None
+    codes, values = columns.coded(view.column.name)
+    if view.distinct <= KINDS:
+        return _Kinds(i, view, codes, [text_of(value) for value in values.shown()]) if view.complete else None
+    if (view.numeric and names_instants(view.column.name, view.low)) or _who(view) or not _says(view):
+        return None
+    # Of many values those that most rows have; texts are of one kind that say the same beside ids and numbers.
+    says = np.arange(len(values)) if says is None else says
+    counts = np.bincount(np.append(says, 0)[codes[codes >= 0]])
+    often = np.argsort(-counts, kind="stable")[:KINDS]
+    often = often[counts[often] * _OFTEN >= view.rows]
+    if not len(often) or (len(counts) < 2):
+        return None
+    first, sizes = np.unique(says, return_index=True)[1], np.bincount(says)
+    shown = [text_of(value) for value in values.shown(first[often])]
+    names = [masked(text[:_READ]) if sizes[kind] > 1 else text for kind, text in zip(often, shown, strict=True)]
+    numbers = np.full(len(counts) + 1, len(often), np.int32)
+    numbers[often] = np.arange(len(often))
+    numbers[-1] = -1
+    return _Kinds(i, view, numbers[np.append(says, -1)[codes]], names)
+
+
+def _who(view: ColumnView) -> bool:
+    """Whether a column names who rows are about: of many each comes and goes."""
+    return entity_rank(view) < len(ENTITIES) and ENTITIES[entity_rank(view)] != "name"
+
+
+def _says(view: ColumnView) -> bool:
+    """Whether a column is not called like ids, of which one or another always is there for a while."""
+    return last_word(view.column.name) not in _IDS
+
+
+def _in_all(changes: Changes, kinds: _Kinds) -> list[_Found]:
+    """The changes of shares in all rows."""
+    of = kinds.codes[changes.rows]
+    rows, of = changes.rows[of >= 0], of[of >= 0]
+    shares = shares_in(of, len(kinds.names), blocks_of(len(rows))) if len(rows) >= FEWEST else []
+    return [_Found(kinds, rows, shares)] if shares else []
+
+
+def _within(changes: Changes, kinds: _Kinds) -> list[_Found]:
     """What changes in some of the series, by the column that parts the rows into those that show it best."""
-    partings = []
+    partings, view, codes = [], kinds.view, kinds.codes
     for parted in changes.parted:
         if parted.by is None or parted.by in changes.handed or parted.by.column.name == view.column.name:
             continue
@@ -103,21 +200,23 @@ def _within(changes: Changes, view: ColumnView, codes: Codes) -> list[_Found]:
         rows = series.rows
         if int(series.sizes.sum()) < len(rows):
             rows = np.concatenate([series.of(place) for place in range(len(series.sizes))])
-        found = shares_within(codes[rows], view.distinct, series.sizes, looks)
+        found = shares_within(codes[rows], len(kinds.names), series.sizes, looks)
         if found and (not best or found[0][1][0].beyond > best[0].shares[0].beyond):
-            best = [_Found(series.of(at), shares, parted, int(series.owners[at])) for at, shares in found[:_SHARES]]
+            best = [
+                _Found(kinds, series.of(at), shares, parted, int(series.owners[at])) for at, shares in found[:_SHARES]
+            ]
     return best
 
 
-def _told(changes: Changes, column: int, one: _Found) -> list[Change]:
+def _told(changes: Changes, one: _Found, what: str = "") -> list[Change]:
     """The changes of a share, of the series that alone has them if one does; each from the change before it up to the
-    next one."""
-    codes, values = changes.found.columns.coded(changes.found.views[column].column.name)
+    next one. `what` changes is said where all of one kind become all of another."""
+    codes, column = one.kinds.codes, one.kinds.column
     rows, found = one.rows, one.shares
     of_kind = codes == found[0].kind
     parted, group, edges = one.parted or changes.whole, one.group, [0, *(share.at for share in found), len(rows)]
     for by in changes.parted if one.parted is None else ():
-        if by.by is None or by.by in changes.handed or by.by.column.name == changes.found.views[column].column.name:
+        if by.by is None or by.by in changes.handed or by.by.column.name == one.kinds.view.column.name:
             continue
         owners, _ = changes.found.columns.coded(by.by.column.name)
         if (owner := _alone(owners[rows], of_kind[rows], edges)) < 0:
@@ -129,23 +228,23 @@ def _told(changes: Changes, column: int, one: _Found) -> list[Change]:
             edges = [int(np.count_nonzero(own[:edge])) for edge in edges]
             rows = rows[own]
             break
-    names = [spelled(text_of(value)) for value in values.shown()]
-    counts = [np.bincount(codes[rows[first:last]], minlength=len(names)) for first, last in pairwise(edges)]
+    names = _spelled(one.kinds.names)
+    counts = [np.bincount(codes[rows[first:last]], minlength=len(names) + 1) for first, last in pairwise(edges)]
     score = min(8.0, 5 + found[0].beyond / 40)
     return [
-        changes.change(column, score, rows, at, _said(names, found[0].kind, before, behind), parted, group)
+        changes.change(column, score, rows, at, _said(names, found[0].kind, before, behind, what), parted, group)
         for at, (before, behind) in zip(edges[1:-1], pairwise(count / count.sum() for count in counts), strict=True)
     ]
 
 
-def _said(names: list[str], kind: int, before: Floats, behind: Floats) -> str:
+def _said(names: list[str], kind: int, before: Floats, behind: Floats, what: str) -> str:
     """`1.2→1.3` where all of one kind become all of another, else the shares of a kind, and of what takes its place."""
     was, became = int(np.argmax(before)), int(np.argmax(behind))
-    if was != became and before[was] == behind[became] == 1:
-        return f"{names[was]}→{names[became]}"
+    if was != became and before[was] == behind[became] == 1 and max(was, became) < len(names):
+        return f"{what}{names[was]}→{names[became]}"
     said = f"share of {names[kind]} {_percent(before[kind], behind[kind])}"
     gained = behind - before
-    other = int(np.argmax(gained))
+    other = int(np.argmax(gained[: len(names)]))
     if before[kind] > behind[kind] == 0 and gained[other] > MOST_OF * before[kind]:
         said += f", of {names[other]} {_percent(before[other], behind[other])}"
     return said
@@ -176,9 +275,17 @@ def _alone(owners: Codes, of_kind: NDArray[np.bool_], edges: list[int]) -> int:
     return found.pop() - 1
 
 
+def _spelled(names: list[str]) -> list[str]:
+    """Kinds as parts of a line: by their ends, where they begin alike."""
+    cut = Counter(name[:_NAME] for name in names)
+    return [spelled(name if cut[name[:_NAME]] == 1 else f"…{name[1 - _NAME :]}") for name in names]
+
+
 def spelled(name: str) -> str:
     """A kind as part of a line."""
-    return name if _SIMPLE.fullmatch(name) else json.dumps(name[:_NAME])
+    if _SIMPLE.fullmatch(name):
+        return name
+    return json.dumps(name[:_NAME].encode("utf-8", "replace").decode(), ensure_ascii=False)
 
 
 def _percent(*shares: float) -> str:

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from hyve import sql
-from hyve.catalog import Catalog, Column, Table, shapes
+from hyve.catalog import Catalog, Column, Table, kind_at, shapes
 from hyve.declared import LINE, SAID, declared, declared_lines
 from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
@@ -241,6 +241,17 @@ class Datastore:
         selected = (f"{quote(name)}::VARCHAR AS {quote(name)}" if name in lists else quote(name) for name in names)
         read: pa.Table = self._open(table).sql(f"SELECT {', '.join(selected)} FROM {quote(table)}").to_arrow_table()
         return {name: read.column(i).combine_chunks() for i, name in enumerate(names)}
+
+    def kinds(self, table: str, key: str) -> list[str]:
+        """Of which type the value of a `key` is in each row of a base table, as the shapes of the table spell it."""
+        walk = (data for root in self._roots for data in root.data.walk() if data.name == table)
+        if (data := next(walk, None)) is None:
+            return []
+        if not isinstance(data.signatures, list):
+            return [kind_at(data.signatures, key)] * data.rows
+        known = {id(signature): signature for signature in data.signatures}
+        kinds = {number: kind_at(signature, key) for number, signature in known.items()}
+        return [kinds[id(signature)] for signature in data.signatures]
 
     def _create(self, root: Root, taken: set[str]) -> list[Table]:
         """Creates the tables of one root and returns their catalog entries, parents first."""

@@ -25,7 +25,7 @@ from hyve.faults import names_errors, tells_faults
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
 from hyve.growing import SHORT, Listing, Plain
 from hyve.ladder import Item, Ladder
-from hyve.mistyped import mistyped
+from hyve.mistyped import Mistyped, mistyped
 from hyve.naming import quote
 from hyve.profile import (
     ENTITIES,
@@ -96,7 +96,7 @@ class TableView:
     example: str
     rows: RowView | None
     series: dict[str, str]
-    mistyped: dict[str, tuple[int, str]]
+    mistyped: dict[str, Mistyped]
     in_toon: bool
     note: str
     asked: tuple[str, ...]

@@ -88,7 +88,7 @@ def told(numbers: Numbers) -> dict[str, list[int]]:
             values, there = columns.floats(spelled)
             away = rank.away(values, there, changes.series)
             told_of = changes.levels(places[spelled], values, there, away)
-            found[name] = [one.rows[-1] for one in told_of if ": level " in one.text]
+            found[name] = [one.rows[-1] for one in told_of if ": median " in one.text]
     return found
 
 

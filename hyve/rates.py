@@ -1,0 +1,112 @@
+"""Where rows begin to come more often, or less, of a table of events (H18).
+
+Rules:
+- Told is by how many rows in a second, a minute, an hour or a day the rate changes, counted from the change or gap
+  before up to the next one; it at least doubles or halves, and does so as levels change (`hyve.levels`).
+- Times at a fixed distance, with as many rows each, are no events: they are measured.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from hyve import rank
+from hyve.changes import Change, Changes, gaps_in
+from hyve.levels import CLIP, Floats, Rows, SeriesRows, placed, steps_in
+
+_FEWEST, _EACH, _PLACES = 200, 4, 512
+"""So many rows, and so many at least in each of so many places in which they are counted."""
+_LEAST = 64
+_TIMES = 2.0
+"""The rate is so many times larger or smaller."""
+_AROUND = 8
+"""So many places beside it a change is looked for row by row."""
+_SCORE = 6.5
+_UNITS = (("s", 1e9), ("min", 60e9), ("h", 3_600e9), ("day", 86_400e9))
+
+
+def rates(changes: Changes) -> list[Change]:
+    """The changes of how often rows come."""
+    if changes.time is None or len(changes.rows) < _FEWEST:
+        return []
+    view = changes.found.views[changes.time]
+    at = changes.times[changes.rows]
+    if view.step is not None or at[-1] <= at[0]:
+        return []
+    gaps = [place for place, _ in gaps_in(at)]
+    # What is missing in a gap is told as one: the rest is counted as if it were not there.
+    distances = np.diff(at).astype(np.float64)
+    distances[np.array(gaps, np.int64) - 1] = np.median(distances)
+    times = np.concatenate([[0.0], np.cumsum(distances)])
+    near = max(_EACH, len(at) // _PLACES)
+    places = _by_rows(times, near) or _by_time(times)
+    exact = sorted({_exact(times, place, _AROUND * near) for place in places})
+    edges = sorted({0, len(at), *gaps, *exact})
+    found = []
+    for place in exact:
+        i = edges.index(place)
+        before, behind = (_rate(at, first, last) for first, last in pairwise(edges[i - 1 : i + 2]))
+        if place not in gaps and min(before, behind) > 0 and max(before / behind, behind / before) >= _TIMES:
+            found.append((place, before, behind))
+    slowest = min((min(before, behind) for _, before, behind in found), default=0.0)
+    unit, size = next((one for one in _UNITS if slowest * one[1] >= 1), _UNITS[-1])
+    said = [(place, f"{before * size:.3g}→{behind * size:.3g} rows/{unit}") for place, before, behind in found]
+    return [
+        changes.change(changes.time, _SCORE, changes.rows, place, text, changes.whole, 0) for place, text in said
+    ]
+
+
+def _rate(at: Rows, first: int, last: int) -> float:
+    """Rows a nanosecond from one place up to another: until the row that stands there, or the last one."""
+    end = min(last, len(at) - 1)
+    time = int(at[end]) - int(at[first])
+    return (end - first) / time if time > 0 else 0.0
+
+
+def _by_rows(times: Floats, near: int) -> list[int]:
+    """Where so many rows take longer, or less long, than before: what comes more often is many rows in little time."""
+    ends = times[: len(times) // near * near : near]
+    took = np.diff(ends)
+    if len(took) < _LEAST:
+        return []
+    least = float(took[took > 0].min(initial=np.inf))
+    return [at * near for at in _steps(-np.log(np.maximum(took, least / 2)))]
+
+
+def _by_time(times: Floats) -> list[int]:
+    """Where there are more rows, or fewer, in times of one length."""
+    count = min(_PLACES, max(_LEAST, len(times) // (2 * _EACH)))
+    quantum = float(np.diff(times)[np.diff(times) > 0].min(initial=np.inf))
+    width = np.ceil(times[-1] / count / quantum) * quantum
+    counts = np.bincount((times / width).astype(np.int64))[:-1]  # of the last one only a part may be there
+    if len(counts) < _LEAST:
+        return []
+    return np.searchsorted(times, [at * width for at in _steps(np.log(counts + 0.5))]).tolist()
+
+
+def _steps(numbers: Floats) -> list[int]:
+    """The places where numbers change their level."""
+    count = len(numbers)
+    rows = np.arange(count)
+    away = rank.away(numbers, np.ones(count, np.bool_), np.zeros(count, np.int64))
+    one = SeriesRows(rows, np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([count]))
+    steps, _ = steps_in(away, np.clip(away, -CLIP, CLIP), numbers, one)
+    return [level.at for some in steps for level in placed(away, numbers, some)]
+
+
+def _exact(times: Floats, near: int, reach: int) -> int:
+    """The row from which on two rates are likeliest, among those around a place."""
+    first, last = max(0, near - reach), min(len(times) - 1, near + reach)
+    rows = np.arange(first + 1, last)
+    if not len(rows):
+        return near
+    before, behind = rows - first, last - rows
+    with np.errstate(all="ignore"):
+        likely = before * np.log(before / (times[rows] - times[first])) + behind * np.log(
+            behind / (times[last] - times[rows])
+        )
+    likely[~np.isfinite(likely)] = -np.inf
+    return int(rows[np.argmax(likely)])
+
