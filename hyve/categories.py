@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
-from hyve.changes import Change, number_text, series_of
+from hyve.changes import Change, series_of
 from hyve.columns import Codes
+from hyve.figures import number_text
 from hyve.levels import HELD, Rows, ranks_of
 from hyve.naming import quote
 from hyve.profile import ENTITIES, ColumnView, Profile, entity_rank, holds_metrics, is_dimension

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.columns import Columns
+from hyve.figures import duration_text, epoch_unit, instant_text, number_text
 from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.profile import (
@@ -43,6 +44,8 @@ _ALIKE = 0.25
 """Series change alike that move by this share of the whole's change."""
 MOST_OF = 0.75
 """A change of this share of the series is one of the table."""
+_BACK, _NANOSECONDS = 20, 10**9
+"""Numbers are a table's time that go back in one of so many rows at most."""
 _FEW_GAPS, _TIMES = 3, 5
 _FEW_ROWS = 16
 """So many rows of a series tell whether it goes on."""
@@ -51,8 +54,6 @@ _RAMP, _ENDS = 5.5, 5
 _OTHERWISE = 0.5
 """A change between medians of all rows that differs from that of the rows around it by a larger share isn't told."""
 _COUNTED = frozenset({"total", "restarts"})
-_WRITTEN_OUT = 1e15
-"""Numbers below it have no exponent."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,10 @@ class Changes:
     def __init__(self, found: Profile) -> None:
         self.found = found
         size = found.table.rows
-        times = (i for i, view in enumerate(found.views) if view.time and view.nulls * 10 <= size and view.distinct > 2)
-        self.time = next(times, None)
+        filled = [(i, view) for i, view in enumerate(found.views) if view.nulls * 10 <= size and view.distinct > 2]
+        self.time = next((i for i, view in filled if view.time), None)
+        if self.time is None:
+            self.time = next((i for i, view in filled if epoch_unit(view) and self._goes_on(i)), None)
         self.handed = [view for view in self._dimensions if self._hands_over(view)]
         lasting = [view for view in self._dimensions if view not in self.handed]
         self.series, self.count = series_of(found.columns, lasting)
@@ -150,11 +153,28 @@ class Changes:
         assert self.time is not None  # asked where there is one
         return self._instants(self.time)
 
+    def _goes_on(self, column: int) -> bool:
+        """Whether times hardly ever go back from row to row: neither when something ends nor when it was made."""
+        at = self._instants(column)
+        return int(np.count_nonzero(at[1:] < at[:-1])) * _BACK <= len(at)
+
+    def when(self, change: Change) -> tuple[bool, int, int]:
+        """What changes are put in order by: the time, or the place, of the first row behind it; what is said of all
+        rows comes last."""
+        row = change.rows[:2][-1]
+        return not change.place, row if self.time is None else int(self.times[row]), row
+
     def _instants(self, column: int) -> Rows:
-        """The times of a column, or its whole numbers; where there is none, that of the row before."""
-        codes, values = self.found.columns.coded(self.found.views[column].column.name)
-        at = values.integers()[codes]
-        if self.found.views[column].nulls:
+        """The times of a column in nanoseconds, or its whole numbers; where there is none, that of the row before."""
+        view = self.found.views[column]
+        codes, values = self.found.columns.coded(view.column.name)
+        if (unit := epoch_unit(view)) is None:
+            at = values.integers()[codes]
+        elif isinstance(view.low, int) and isinstance(view.high, int):
+            at = (values.integers() * (_NANOSECONDS // unit[0]))[codes]
+        else:
+            at = (values.numbers() * (_NANOSECONDS / unit[0])).astype(np.int64)[codes]
+        if view.nulls:
             last = np.maximum.accumulate(np.where(codes >= 0, np.arange(len(codes)), -1))
             at = at[last]  # those before the first have the last one's, where nothing is looked for
         return at
@@ -369,21 +389,25 @@ class Changes:
         return f"{SERIES} {name}" if parted.by.column.name == SERIES else name
 
     def shown(self, column: int, row: int) -> str:
-        """What stands in a row of a column, as it is shown."""
-        return str(self.found.columns.cells(self.found.views[column].column.name, [row])[0])
+        """What stands in a row of a column, as it is shown; a time since 1970 as one."""
+        view = self.found.views[column]
+        [cell] = self.found.columns.cells(view.column.name, [row])
+        unit = epoch_unit(view) if cell is not None else None
+        return instant_text(cell, unit[0]) if unit else str(cell)
 
     # Gaps
 
     def gaps(self, column: int) -> Iterator[Change]:
         """The gaps of times, or of numbers at a fixed distance: those of all rows, and of series those beside them."""
         view = self.found.views[column]
+        timed = view.time or column == self.time
         at = self.times if column == self.time else self._instants(column)
         rows = self.rows if column == self.time else np.argsort(at, kind="stable")
         known: list[tuple[int, int]] = []
         for place, ratio in gaps_in(at[rows]):
             known.append((int(at[rows[place - 1]]), int(at[rows[place]])))
             yield self._gap(column, at, rows, place, ratio, "")
-        if not view.time:
+        if not timed:
             return
         end = int(at[rows[-1]])
         for parted in self.parted[:1]:
@@ -419,7 +443,7 @@ class Changes:
             return Change(column, score, (before,), f"- {name}: none", of, since)
         behind = int(rows[place])
         size = int(at[behind]) - int(at[before])
-        text = f"- {name}: gap of {duration_text(size / 1e9) if view.time else size}"
+        text = f"- {name}: gap of {duration_text(size / 1e9) if view.time or epoch_unit(view) else size}"
         return Change(column, score, (before, behind), text, of, since)
 
 
@@ -487,18 +511,3 @@ def _ends(numbers: Floats, rows: Rows) -> tuple[int, int]:
     first, last = rows[:_ENDS], rows[-_ENDS:]
     middle = [int(some[np.argsort(numbers[some], kind="stable")[len(some) // 2]]) for some in (first, last)]
     return middle[0], middle[1]
-
-
-def number_text(value: float) -> str:
-    """A number with as many digits as tell it from another level."""
-    text = f"{value:.4g}" if abs(value) < 10_000 else f"{value:.6g}"
-    return f"{float(text):.0f}" if "e+" in text and abs(value) < _WRITTEN_OUT else text
-
-
-def duration_text(seconds: float) -> str:
-    """`301 s`, `3 h 25 min`, `53 d 19 h`: of what is long nobody counts the seconds."""
-    for least, unit, large, small, name in ((2 * 86_400, 3_600, 24, "d", "h"), (2 * 3_600, 60, 60, "h", "min")):
-        if seconds >= least:
-            whole, rest = divmod(round(seconds / unit), large)
-            return f"{whole:,} {small} {rest} {name}" if rest else f"{whole:,} {small}"
-    return f"{seconds:g} s"

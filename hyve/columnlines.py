@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from hyve.catalog import Column
+from hyve.figures import duration_text, epoch_unit, instant_text, rounded
 from hyve.fit import COLUMNS, Line
 from hyve.growing import SHORT, Cell, Listing, Plain
 from hyve.ladder import Item
 from hyve.mistyped import Mistyped
 from hyve.naming import quote
-from hyve.profile import SERIES, ColumnView, listed, names_instants
+from hyve.profile import SERIES, ColumnView, listed
 from hyve.rowview import listing, show
 
 _SAMPLE = 60
@@ -20,10 +20,6 @@ _BRIEF = 24
 """Of values of more characters fewer are listed."""
 _TOGETHER, _EQUAL = 24, 12
 """Most columns of one value that share a line, and that are told together."""
-_UNITS = ((10**17, 10**9, "ns"), (10**14, 10**6, "us"), (10**11, 10**3, "ms"), (10**8, 1, "s"))
-"""(numbers from there on, how many make a second, the unit) of times that are numbers."""
-_END = 10**10
-"""Seconds: later times are none of machine data, but of other units."""
 
 
 def one_value(view: ColumnView) -> bool:
@@ -96,7 +92,7 @@ def column_line(
     if view.distinct == 1:
         return Cell(line(f"{head} = "), share, only_value(view), nulls + other.kinds)
     head += other.kinds  # before the counts, which are not of these alone
-    mean = "" if view.mean is None else f", mean {view.mean:.6g}"
+    mean = "" if view.mean is None else f", mean {rounded(view.mean, 6)}"
     if listed(view):
         counts = {count for _, count in view.values}
         each = f", {row_count(counts.pop())} each" if len(counts) == 1 and view.complete else ""
@@ -107,9 +103,10 @@ def column_line(
         long = max(1.0, sum(map(len, said)) / len(said) / _BRIEF) ** 2
         return Listing(line(text), share, said, more_of(view.distinct), few, each_more * long)
     edges: list[str] = []
+    unit = epoch_unit(view)
     filled = view.rows - view.nulls
     short = all(len(str(value)) <= _SAMPLE for value in view.samples)  # the first and last rows show longer ones
-    plain = not (view.time or view.identifier or is_instant(view) or name == SERIES)
+    plain = not (view.time or view.identifier or unit or name == SERIES)
     ordered = short and plain and view.step is None
     if len(view.samples) == 5 and filled > 5 and ordered:
         first, last = ([listing(value, 40) for value in part] for part in (view.samples[:3], view.samples[3:]))
@@ -117,12 +114,13 @@ def column_line(
             some = [*first[:most], f"... ({filled - most - 2 + least:,} more rows)", *last[least:]]
             edges.append(f", in order: {', '.join(some)}")
     span = f", {show(view.low)}..{show(view.high)}" if (view.numeric or view.time) and view.low is not None else ""
-    if is_instant(view):
-        span += _instants(view)
+    if unit:
+        span += _instants(view, unit)
     step = ""
     if view.step is not None:
-        unit = " s" if view.time else ""
-        step = f", every {view.step.size:g}{unit}" + (
+        size = view.step.size
+        timed = view.time or unit
+        step = f", every {duration_text(size / (unit[0] if unit else 1)) if timed else f'{size:g}'}" + (
             f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
         )
         mean = ""
@@ -135,23 +133,10 @@ def more_of(all_of_them: int) -> Callable[[int], str]:
     return lambda listed: f", ... ({all_of_them - listed:,} more)" if listed < all_of_them else ""
 
 
-def is_instant(view: ColumnView) -> bool:
-    """Whether a column of numbers is called like times, and they are such."""
-    whole = view.numeric and isinstance(view.low, int) and names_instants(view.column.name, view.low)
-    return whole and _unit(view.low) == _unit(view.high) is not None
-
-
-def _unit(number: int) -> tuple[int, str] | None:
-    found = next(((size, unit) for least, size, unit in _UNITS if number >= least), None)
-    return found if found and number < _END * found[0] else None
-
-
-def _instants(view: ColumnView) -> str:
+def _instants(view: ColumnView, unit: tuple[int, str]) -> str:
     """` ns = 2026-03-01 10:00:05..10:12:41 UTC`: the unit of times that are numbers, and from when to when they are."""
-    size, unit = _unit(view.low) or (1, "s")
-    low, high = (datetime.fromtimestamp(number // size, UTC).isoformat(" ")[:19] for number in (view.low, view.high))
-    same = low[:10] == high[:10]
-    return f" {unit} = {low}..{high[11:] if same else high} UTC"
+    low, high = (instant_text(number, unit[0])[:19] for number in (view.low, view.high))
+    return f" {unit[1]} = {low}..{high[11:] if low[:10] == high[:10] else high} UTC"
 
 
 def row_count(count: int) -> str:

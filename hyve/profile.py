@@ -432,7 +432,7 @@ _QUANTITIES = frozenset({"available", "bytes", "free", "heap", "memory", "rss", 
 _TYPES = frozenset({"int", "long", "no", "num", "number", "value"})
 _TIMES = rank.name_words(
     """
-    after at before created date end ended epoch expires expiry modified seen since start started time timestamp ts
+    after at before created date end ended epoch expires expiry modified seen since start started t time timestamp ts
     until updated
     """
 )

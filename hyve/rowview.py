@@ -75,7 +75,7 @@ class RowView:
     `rank` is the share of the table's weight that the row's line gets; `heads` are the columns as the rows' head has
     them. `order` are the places of the cells, those that matter most first; a row has the first `least` ones before any
     other. `further` are columns for which there is room only when all else is said; `cells` reads those of some rows.
-    `changes` says where levels change and times have gaps. Cells of the places `wide` are cut shorter than
+    `changes` says where levels change and times have gaps, each with its place in their time. Cells of the places `wide` are cut shorter than
     others, but for those `telling` why the row is here.
     """
 
@@ -84,7 +84,7 @@ class RowView:
     order: tuple[int, ...]
     least: int
     rows: Iterable[tuple[int, float, tuple[Any, ...]]]
-    changes: tuple[str, ...] = ()
+    changes: tuple[tuple[int, str], ...] = ()
     wide: frozenset[int] = frozenset()
     telling: Mapping[int, frozenset[int]] = field(default_factory=dict)
     further: tuple[Column, ...] = ()
@@ -203,7 +203,7 @@ def row_view(
         and not views[i].same
         and (_told_by_line(views[i]) if whole else views[i].column.name != "template")
     ]
-    odd = stands_out(found) if rare else StandsOut((), ())
+    odd = stands_out(found) if rare else StandsOut((), (), ())
     faults = one_of_each(found, faulty) if rare else []
     edges = extremes(found, ranked) if rare else []
     shares, reasons, named_rows = _candidates(found, question, odd.rows, faults, edges)
@@ -230,7 +230,10 @@ def row_view(
         tuple(map(picked.index, first)),
         least,
         rows,
-        tuple(f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}" for one in odd.changes),
+        tuple(
+            (order, f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}")
+            for order, one in zip(odd.order, odd.changes, strict=True)
+        ),
         wide,
         telling,
         tuple(views[i].column for i in keep if i not in {*picked}),

@@ -48,10 +48,12 @@ _FEW_MISS = 20
 @dataclass(frozen=True)
 class StandsOut:
     """`rows` are (row, surprise, columns) of those that stand out, most first; the surprise is the largest of a row's
-    fields. `changes` are said of the table: where levels change and times have gaps."""
+    fields. `changes` are said of the table: where levels change and times have gaps, those that stand out most first;
+    `order` is the place of each in their time."""
 
     rows: tuple[tuple[int, float, list[int]], ...]
     changes: tuple[Change, ...]
+    order: tuple[int, ...]
 
 
 def stands_out(found: Profile) -> StandsOut:
@@ -100,7 +102,8 @@ def stands_out(found: Profile) -> StandsOut:
         scores.beside(change.column, change.rows, change.score)
     texts_first = [view.column.type != "VARCHAR" for view in found.views]
     rows = ((row, score, sorted(because, key=texts_first.__getitem__)) for row, score, because in scores.rows())
-    return StandsOut(tuple(rows), tuple(told))
+    by_time = sorted(range(len(told)), key=lambda i: changes.when(told[i]))
+    return StandsOut(tuple(rows), tuple(told), tuple(map(by_time.index, range(len(told)))))
 
 
 _FEWEST, _MANY, _CHANGES, _DIFFERING = 8, 200, 8, 2

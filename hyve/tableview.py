@@ -19,9 +19,10 @@ import numpy as np
 from hyve import rank
 from hyve.asked import Named, named
 from hyve.catalog import Table
-from hyve.columnlines import column_line, is_instant, more_of, of_few_words, one_value, only_value, row_count
+from hyve.columnlines import column_line, more_of, of_few_words, one_value, only_value, row_count
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
+from hyve.figures import epoch_unit, rounded
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
 from hyve.growing import SHORT, Listing, Plain
 from hyve.ladder import Item, Ladder
@@ -136,8 +137,8 @@ class TableView:
         if self.example:
             yield Plain(Line(i, QUERY, 0, self.example), 1.1, least=_EXAMPLE)
         if self.rows is not None:
-            for place, text in enumerate(self.rows.changes):
-                yield Plain(Line(i, MEANS, place - len(self.rows.changes), text), 1.28 / (1 + 0.1 * place))
+            for place, (order, text) in enumerate(self.rows.changes):
+                yield Plain(Line(i, MEANS, order - len(self.rows.changes), text), 1.28 / (1 + 0.1 * place))
             rows = RowLines(
                 i, self.rows, lambda row: int(owners[row]) if parts else -1, self.in_toon, (LEGEND["both"],)
             )
@@ -276,7 +277,7 @@ def _column_rank(view: ColumnView, tells: bool, table: Table, words: Sequence[st
         score += 0.5
     if view.identifier:
         score += 2
-    if is_instant(view):
+    if epoch_unit(view):
         score += 0.5  # who and what, and how much, come before when
     if view.column.name.startswith("resource_") and not names_entities(view):
         score += 2
@@ -319,7 +320,7 @@ def _means(
             if owner is not None and group.column.name == SERIES:  # of a series that never changes its mean says all
                 steady.update(compress(owner.names, steady_series(found.columns, measure.column.name)))
             for what, said_of in (("mean", False), ("constant", True)):
-                some = [f"{listing(name, 40)}={mean:.6g}" for name, mean in averages if (name in steady) == said_of]
+                some = [f"{listing(name, 40)}={rounded(mean, 6)}" for name, mean in averages if (name in steady) == said_of]
                 if some:
                     yield f"- {what} {quote(measure.column.name)}{of} by {by}: ", tuple(some)
 
@@ -336,7 +337,7 @@ def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds 
         if len(some):
             # Sums of the largest doubles are beyond doubles, means are not.
             mean, all_of_them = ((each / len(each)).sum() for each in (some, numbers[used]))
-            text += f", mean {quote(view.column.name)} {mean:.6g} (of all {all_of_them:.6g})"
+            text += f", mean {quote(view.column.name)} {rounded(mean, 6)} (of all {rounded(all_of_them, 6)})"
     return text
 
 

@@ -191,9 +191,31 @@ def test_gaps_are_told_of_the_table_and_of_a_series() -> None:
 
 
 def test_numbers_at_a_fixed_distance_have_gaps_too() -> None:
-    value = [{"t": 1_700_000_000 + i + 3_600 * (i >= 333), "v": f"{i * 7919 % 1000} x"} for i in range(1_000)]
-    assert "- t: gap of 3601 after 1700000332 (rowid 332)" in data_of(value)
+    value = [{"seq": 7_000 + i + 3_600 * (i >= 333), "v": f"{i * 7919 % 1000} x"} for i in range(1_000)]
+    assert "- seq: gap of 3601 after 7332 (rowid 332)" in data_of(value)
     assert ", every 1 but for 1 gap\n" in data_of(value)
+
+
+@pytest.mark.parametrize("name", ["t", "ts", "epoch", "timestamp", "eventTime"])
+@pytest.mark.parametrize("unit", [1, 1.0, 10**3, 10**6, 10**9])
+def test_numbers_since_1970_that_hardly_ever_go_back_are_the_time(name: str, unit: float) -> None:
+    """H18: gaps, stuck numbers and shares are told of them as of times."""
+    rng = np.random.default_rng(4)
+    rows = [
+        {
+            name: (1_700_000_000 + i + 3_600 * (i >= 333)) * unit + (0.25 if type(unit) is float else 0),
+            "v": 41.37 if i >= 700 else round(float(rng.normal(40, 4)), 2),
+            "status": 500 if i >= 600 and i % 2 else 200,
+        }
+        for i in range(1_000)
+    ]
+    text = data_of(rows, 2_000)
+    digits = ".25" if type(unit) is float else ""
+    assert f"- {name}: gap of 3601 s after 2023-11-14 22:18:52{digits} (rowid 332)" in text
+    assert f"- v: stuck at 41.37 from rowid 700 (2023-11-14 23:25:00{digits})" in text
+    assert f"- status: share of 500 0%→50% from rowid 601 (2023-11-14 23:23:21{digits})" in text
+    rng.shuffle(rows)
+    assert not {"stuck", "share"}.intersection(data_of(rows, 2_000).split())
 
 
 def test_a_number_that_is_held_for_long_changes() -> None:
