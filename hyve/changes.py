@@ -298,7 +298,8 @@ class Changes:
                 levels = [
                     level
                     for level in placed(away[rows], numbers[rows], one)
-                    if (parted.by is not None or self._shared(away, rows, level)) and not self._passes_on(rows, level.at)
+                    if (parted.by is not None or self._shared(away, rows, level))
+                    and not self._passes_on(rows, level.at)
                 ]
                 edges = [0, *(level.at for level in levels), len(rows)]
                 for i, level in enumerate(levels):

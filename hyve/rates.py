@@ -53,9 +53,7 @@ def rates(changes: Changes) -> list[Change]:
     slowest = min((min(before, behind) for _, before, behind in found), default=0.0)
     unit, size = next((one for one in _UNITS if slowest * one[1] >= 1), _UNITS[-1])
     said = [(place, f"{before * size:.3g}→{behind * size:.3g} rows/{unit}") for place, before, behind in found]
-    return [
-        changes.change(changes.time, _SCORE, changes.rows, place, text, changes.whole, 0) for place, text in said
-    ]
+    return [changes.change(changes.time, _SCORE, changes.rows, place, text, changes.whole, 0) for place, text in said]
 
 
 def _rate(at: Rows, first: int, last: int) -> float:
@@ -109,4 +107,3 @@ def _exact(times: Floats, near: int, reach: int) -> int:
         )
     likely[~np.isfinite(likely)] = -np.inf
     return int(rows[np.argmax(likely)])
-

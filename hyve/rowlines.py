@@ -15,6 +15,7 @@ from hyve.growing import LONG, SHORT, SPARE_ROOM
 from hyve.ladder import ROOMY, Ladder
 from hyve.naming import quote
 from hyve.rowview import LEFT_OUT, RowView, longest, row_text, show, shown_whole
+from hyve.shortened import ROUNDED, ROUNDED_NOTE
 from hyve.tokens import count_tokens
 
 _WIDER = 40
@@ -84,6 +85,7 @@ class RowLines:
         names = ["rowid", *(self._heads[place] for place in places)]
         text = f"[]{{{','.join(names)}}}:" if self.in_toon else "|".join(names)
         notes = self._notes if any(mark in text for mark in "*>") else ()
+        notes += (ROUNDED_NOTE,) if ROUNDED in text else ()
         columns = tuple(self._names[place] for place in places)
         return Line(self.index, ROWS, ROW_HEAD, text, columns, notes=notes)
 

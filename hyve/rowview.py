@@ -13,15 +13,16 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
-from hyve import codecs, rank
+from hyve import rank
 from hyve.asked import Named, asked, in_turns
 from hyve.catalog import Column
 from hyve.columns import spread
 from hyve.faults import one_of_each
 from hyve.naming import quote
-from hyve.profile import ENTITIES, SERIES, ColumnView, Profile, entity_rank, free_text, names_entities
+from hyve.profile import SERIES, ColumnView, Profile, free_text, names_entities
 from hyve.question import Question
 from hyve.samples import extremes, of_each_series
+from hyve.shortened import shortened
 from hyve.standout import StandsOut, stands_out
 from hyve.templates import masked
 
@@ -45,10 +46,8 @@ _ABOUT, _USUAL_BESIDE = 240, 1.5
 usual ones."""
 _SERIES_BESIDE = 8
 """So many rows of different series come beside a usual one."""
-_EXTREME = 0.88
+_EXTREME = 1.1
 """The rank of the row with the greatest value of a measure."""
-_ALIKE, _PREFIX = 5, 8
-"""What so many values begin with is said once if it has that many characters."""
 SPARE = 12
 _WIDE = 60
 """Cells of so many characters on average, and no message, are cut shorter than others."""
@@ -75,8 +74,8 @@ class RowView:
     `rank` is the share of the table's weight that the row's line gets; `heads` are the columns as the rows' head has
     them. `order` are the places of the cells, those that matter most first; a row has the first `least` ones before any
     other. `further` are columns for which there is room only when all else is said; `cells` reads those of some rows.
-    `changes` says where levels change and times have gaps, each with its place in their time. Cells of the places `wide` are cut shorter than
-    others, but for those `telling` why the row is here.
+    `changes` says where levels change and times have gaps, each with its place in their time. Cells of the places
+    `wide` are cut shorter than others, but for those `telling` why the row is here.
     """
 
     names: tuple[str, ...]
@@ -270,7 +269,7 @@ class _Rows:
         self.sample = self._raw = [self._cells(view, rows) for view in self._views]
         self.heads = names = tuple(map(self._name, self._views))
         if short:
-            spelled = [_shortened(view, cells) for view, cells in zip(self._views, self._raw, strict=True)]
+            spelled = [shortened(view, cells) for view, cells in zip(self._views, self._raw, strict=True)]
             self.heads = tuple(name + head for name, (head, _) in zip(names, spelled, strict=True))
             self.sample = [cells for _, cells in spelled]
         self.sample = [self._or_texts(*one, rows) for one in zip(self._views, self.sample, strict=True)]
@@ -314,7 +313,7 @@ class _Rows:
         cells = self._cells(view, rows)
         if not self._short:
             return cells
-        head, spelled = _shortened(view, [*self._raw[place], *cells])
+        head, spelled = shortened(view, [*self._raw[place], *cells])
         return spelled[len(self._raw[place]) :] if self.heads[place] == self._name(view) + head else cells
 
     def _ranked(
@@ -421,25 +420,6 @@ def _told_by_line(view: ColumnView) -> bool:
     """Whether a row of a table of lines shows a column: its number, where `rowid` does not tell it, and the text."""
     numbered = view.step is not None and not view.step.gaps and view.low == 1
     return view.column.name == "text" or (view.column.name == "line" and not numbered)
-
-
-def _shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
-    """What is put after a column's name, and its cells without what that says of all of them.
-
-    `:/var/log/*` is what all texts of the table begin with, `:2026-<mmdd hhmm>:00` the layout of its times, and
-    `(2026-03-01)` the day of all of them. Names of who or what the rows are about stay whole, so that they are found.
-    """
-    if view.time:
-        if view.low and view.low[:10] == view.high[:10]:
-            return f" ({view.low[:10]})", [cell and cell[11:] for cell in cells]
-        codec = codecs.times(cells)
-        return ("", cells) if codec is None else (codec.header, list(codec.cells or ()))
-    if view.column.type == "VARCHAR" and view.distinct >= _ALIKE and entity_rank(view) == len(ENTITIES):
-        before = codecs.common(view.low, view.high)
-        before = before[: max(before.rfind(mark) for mark in " /=") + 1]
-        if len(before) >= _PREFIX and not _ODD.search(before) and "*" not in before:
-            return f":{before}*", [cell and cell[len(before) :] for cell in cells]
-    return "", cells
 
 
 def _candidates(

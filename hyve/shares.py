@@ -55,8 +55,8 @@ def blocks_of(count: int) -> Rows:
 
 def shares_within(codes: NDArray[np.integer], kinds: int, sizes: Rows, looks: int) -> list[tuple[int, list[Share]]]:
     """(the number of the series, its changes) of series of so many rows, one after another, of which shares change;
-    those that stand out most first. `looks` are the series that are looked at in all; of codes from `kinds` on nothing is
-    told."""
+    those that stand out most first. `looks` are the series that are looked at in all; of codes from `kinds` on nothing
+    is told."""
     groups, ends = len(sizes), np.cumsum(sizes)
     edges = np.arange(_COARSE + 1) * sizes[:, None] // _COARSE
     drifts = _drifts(_counts_in_blocks(codes, kinds, np.diff(edges)), edges)
@@ -76,9 +76,9 @@ def shares_in(
     looks: int = 1,
     alone: NDArray[np.bool_] | None = None,
 ) -> list[Share]:
-    """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order, and those
-    from `kinds` on are of what isn't looked at. Of the kinds `alone` it is known that they move here and hardly anywhere
-    else."""
+    """The changes of the kind whose share changes most surely: `codes` number the kinds of rows in their order, and
+    those from `kinds` on are of what isn't looked at. Of the kinds `alone` it is known that they move here and hardly
+    anywhere else."""
     counts = _counts_in_blocks(codes, kinds, np.diff(edges))
     totals, of_kinds = counts.sum(axis=0), counts.T.astype(np.float64)
     best: tuple[float, int, list[int]] | None = None

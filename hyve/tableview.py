@@ -320,7 +320,8 @@ def _means(
             if owner is not None and group.column.name == SERIES:  # of a series that never changes its mean says all
                 steady.update(compress(owner.names, steady_series(found.columns, measure.column.name)))
             for what, said_of in (("mean", False), ("constant", True)):
-                some = [f"{listing(name, 40)}={rounded(mean, 6)}" for name, mean in averages if (name in steady) == said_of]
+                of_some = [(name, mean) for name, mean in averages if (name in steady) == said_of]
+                some = [f"{listing(name, 40)}={rounded(mean, 6)}" for name, mean in of_some]
                 if some:
                     yield f"- {what} {quote(measure.column.name)}{of} by {by}: ", tuple(some)
 

@@ -100,7 +100,11 @@ def test_medians_are_of_all_rows_up_to_the_neighbouring_change() -> None:
     """H14: what is said of a series with two changes is what SQL says of it."""
     rng = np.random.default_rng(11)
     rows = [
-        {"ts": at(60 * i), "host": f"web-{j}", "v": round(float(rng.normal(30 * (1 + (j == 1 and 80 < i < 200)), 2)), 2)}
+        {
+            "ts": at(60 * i),
+            "host": f"web-{j}",
+            "v": round(float(rng.normal(30 * (1 + (j == 1 and 80 < i < 200)), 2)), 2),
+        }
         for i in range(300)
         for j in range(4)
     ]
