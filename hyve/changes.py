@@ -326,7 +326,8 @@ class Changes:
                 name, way = quote(self.found.views[column].column.name), "rises" if up else "falls"
                 text = f"- {name}: {way} {number_text(float(numbers[first]))}→{number_text(float(numbers[last]))}"
                 place = f" all the time (rowid {first} to {last})"
-                told.append(Change(column, _RAMP, (first, last, top), text, self._of(parted, group), place))
+                edges = (first, last) if top in rows[-_ENDS:] else (first, last, top)
+                told.append(Change(column, _RAMP, edges, text, self._of(parted, group), place))
         return told
 
     def _shared(self, away: Floats, rows: Rows, level: Level) -> bool:

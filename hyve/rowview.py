@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from heapq import heappop, heappush
@@ -46,8 +46,9 @@ _ABOUT, _USUAL_BESIDE = 240, 1.5
 usual ones."""
 _SERIES_BESIDE = 8
 """So many rows of different series come beside a usual one."""
-_EXTREME = 1.1
-"""The rank of the row with the greatest value of a measure."""
+_GREATEST, _EXTREME = 1.1, 0.88
+"""The rank of the row with the greatest value of the likeliest measure, where no columns tell faults, and of those with
+other extremes."""
 SPARE = 12
 _WIDE = 60
 """Cells of so many characters on average, and no message, are cut shorter than others."""
@@ -217,7 +218,8 @@ def row_view(
                 shares[row] = 0.0
     about = in_turns([spread(one.rows, _ABOUT) for one in named])[:_ABOUT]
     series = of_each_series(found, ranked, owner is not None) if rare else []
-    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner)
+    whole = {i for row in named_rows for i in reasons[row]}
+    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner, whole)
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
         row: frozenset(place for place in wide if row in named_rows or picked[place] in told)
@@ -245,7 +247,7 @@ class _Rows:
 
     `hidden`: the places from there on are ids, which usual rows leave out. `about` are rows of what the question names:
     one comes with each usual one or two, also where many are alike. `series` are rows that come before almost all usual
-    ones. `heads` are the columns as the rows' head has them, `sample` the cells of the first rows by column.
+    ones. Numbers and ids of the columns `whole`, which the question names, are shown as they are. `heads` are the columns as the rows' head has them, `sample` the cells of the first rows by column.
     """
 
     def __init__(
@@ -258,9 +260,11 @@ class _Rows:
         about: Sequence[int],
         series: Sequence[int],
         owner: Owner | None,
+        whole: Collection[int],
     ) -> None:
         self._found, self._hidden, self._owner = found, hidden, owner
         self._views = [found.views[i] for i in picked]
+        self._whole = [i in whole for i in picked]
         self._about = {row: _usual(place * _USUAL_BESIDE) for place, row in enumerate(about)}
         of_series = {row: _usual(place / _SERIES_BESIDE) for place, row in enumerate(series)}
         self._shares = {**of_series, **self._about, **shares}
@@ -269,7 +273,7 @@ class _Rows:
         self.sample = self._raw = [self._cells(view, rows) for view in self._views]
         self.heads = names = tuple(map(self._name, self._views))
         if short:
-            spelled = [shortened(view, cells) for view, cells in zip(self._views, self._raw, strict=True)]
+            spelled = list(map(shortened, self._views, self._raw, self._whole))
             self.heads = tuple(name + head for name, (head, _) in zip(names, spelled, strict=True))
             self.sample = [cells for _, cells in spelled]
         self.sample = [self._or_texts(*one, rows) for one in zip(self._views, self.sample, strict=True)]
@@ -313,7 +317,7 @@ class _Rows:
         cells = self._cells(view, rows)
         if not self._short:
             return cells
-        head, spelled = shortened(view, [*self._raw[place], *cells])
+        head, spelled = shortened(view, [*self._raw[place], *cells], self._whole[place])
         return spelled[len(self._raw[place]) :] if self.heads[place] == self._name(view) + head else cells
 
     def _ranked(
@@ -452,7 +456,8 @@ def _candidates(
         shares[row] = max(shares.get(row, 0.0), 1.1 / (1 + 0.02 * place))
     for place, (row, column) in enumerate(edges):
         reasons[row] = list(dict.fromkeys([*reasons.get(row, ()), column]))
-        shares[row] = max(shares.get(row, 0.0), _EXTREME / (1 + 0.05 * place))
+        share = _EXTREME / (1 + 0.05 * place) if place or faults else _GREATEST
+        shares[row] = max(shares.get(row, 0.0), share)
     for place, row in enumerate((0, rows - 1, 1, rows - 2)):
         if 0 <= row < rows:
             shares[row] = max(shares.get(row, 0.0), (_FIRST, 0.9, 0.3, 0.3)[place])

@@ -28,8 +28,9 @@ _SIGNIFICANT, _MOST, _MANY = 6, 11, 9
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|\ud800-\udfff*]")
 
 
-def shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
-    """What is put after a column's name, and its cells without what that says of all of them."""
+def shortened(view: ColumnView, cells: list[Any], whole: bool) -> tuple[str, list[Any]]:
+    """What is put after a column's name, and its cells without what that says of all of them; `whole`: numbers and ids
+    are left as they are."""
     if view.time:
         if view.low and view.low[:10] == view.high[:10]:
             return f" ({view.low[:10]})", [cell and cell[11:] for cell in cells]
@@ -38,8 +39,10 @@ def shortened(view: ColumnView, cells: list[Any]) -> tuple[str, list[Any]]:
     if view.distinct < _ALIKE or view.column.name == SERIES:
         return "", cells
     if view.column.type == "VARCHAR":
-        before = _prefix(view)
+        before = "" if whole and view.identifier else _prefix(view)
         return (f":{before}*", [cell and cell[len(before) :] for cell in cells]) if before else ("", cells)
+    if whole:
+        return "", cells
     if type(view.low) is int and type(view.high) is int:
         before = _first_digits(view)
         if before:
