@@ -219,7 +219,9 @@ def row_view(
     about = in_turns([spread(one.rows, _ABOUT) for one in named])[:_ABOUT]
     series = of_each_series(found, ranked, owner is not None) if rare else []
     whole = {i for row in named_rows for i in reasons[row]}
-    rows = _Rows(found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner, whole)
+    rows = _Rows(
+        found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner, whole
+    )
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
         row: frozenset(place for place in wide if row in named_rows or picked[place] in told)
@@ -247,7 +249,8 @@ class _Rows:
 
     `hidden`: the places from there on are ids, which usual rows leave out. `about` are rows of what the question names:
     one comes with each usual one or two, also where many are alike. `series` are rows that come before almost all usual
-    ones. Numbers and ids of the columns `whole`, which the question names, are shown as they are. `heads` are the columns as the rows' head has them, `sample` the cells of the first rows by column.
+    ones. Numbers and ids of the columns `whole`, which the question names, are shown as they are. `heads` are the
+    columns as the rows' head has them, `sample` the cells of the first rows by column.
     """
 
     def __init__(

@@ -49,6 +49,7 @@ _IDS = frozenset({"hash", "id", "ids", "key", "pid", "port", "uuid"})
 _OFTEN, _READ = 50, 200
 """Of columns of many values those are looked at that one of so many rows has, by so many characters."""
 _NAME = 40
+_LINE_ENDS = re.compile(r"[\x7f-\x9f\u2028\u2029]")
 _SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
 
 
@@ -285,7 +286,8 @@ def spelled(name: str) -> str:
     """A kind as part of a line."""
     if _SIMPLE.fullmatch(name):
         return name
-    return json.dumps(name[:_NAME].encode("utf-8", "replace").decode(), ensure_ascii=False)
+    text = json.dumps(name[:_NAME].encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return _LINE_ENDS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def _percent(*shares: float) -> str:
