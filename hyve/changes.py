@@ -1,20 +1,18 @@
-"""Where something changes: levels of numbers, and gaps between times, of a table and of each series in it (H18).
+"""Where numbers change their level or go on rising, of a table and of each series in it (H18).
 
 Rules:
 - A change of level is told where the medians of blocks before and behind it differ by far more than those of blocks two
   apart usually do, which is little in noise, even in a trend, and as much everywhere in a random walk; where low and
   high values move with the middle; and where what is before and behind it is level. Counters have no level.
 - What rises or falls all the time is told where few series of many do, or the whole does that is no counter.
-- A gap is far longer than nearly all distances between times, or one of very few in times at a fixed distance.
-- What comes again and again (jobs, seasons) is no change: of a series with many steps or gaps nothing is told.
+- What comes again and again (jobs, seasons) is no change: of a series with many steps nothing is told.
 - Work is bounded: of each series at most some thousand values are looked at, evenly spread over it, before a change is
   known to be there.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.columns import Columns
-from hyve.figures import duration_text, epoch_unit, instant_text, number_text
+from hyve.figures import epoch_unit, instant_text, number_text
 from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.profile import (
@@ -46,7 +44,6 @@ MOST_OF = 0.75
 """A change of this share of the series is one of the table."""
 _BACK, _NANOSECONDS = 20, 10**9
 """Numbers are a table's time that go back in one of so many rows at most."""
-_FEW_GAPS, _TIMES = 3, 5
 _FEW_ROWS = 16
 """So many rows of a series tell whether it goes on."""
 _RAMP, _ENDS = 5.5, 5
@@ -127,15 +124,12 @@ class Changes:
         lasting = [view for view in self._dimensions if view not in self.handed]
         self.series, self.count = series_of(found.columns, lasting)
 
-    def others(self) -> list[Change]:
-        """The gaps of times and of numbers at a fixed distance, and the changes of numbers that are held for long."""
-        told: list[Change] = []
-        for i, view in enumerate(self.found.views):
-            if i == self.time or (view.step is not None and view.step.gaps and not view.time):
-                told += self.gaps(i)
-            elif self.time is not None and len(self.rows) >= FEWEST and _may_be_held(view):
-                told += self.held(i)
-        return told
+    def held(self) -> list[Change]:
+        """The changes of numbers that are held for long."""
+        if self.time is None or len(self.rows) < FEWEST:
+            return []
+        views = enumerate(self.found.views)
+        return [change for i, view in views if i != self.time and _may_be_held(view) for change in self._held(i)]
 
     @cached_property
     def rows(self) -> Rows:
@@ -151,11 +145,11 @@ class Changes:
     def times(self) -> Rows:
         """The instants of the table's time, in the order of its rows."""
         assert self.time is not None  # asked where there is one
-        return self._instants(self.time)
+        return self.instants(self.time)
 
     def _goes_on(self, column: int) -> bool:
         """Whether times hardly ever go back from row to row: neither when something ends nor when it was made."""
-        at = self._instants(column)
+        at = self.instants(column)
         return int(np.count_nonzero(at[1:] < at[:-1])) * _BACK <= len(at)
 
     def when(self, change: Change) -> tuple[bool, int, int]:
@@ -164,7 +158,7 @@ class Changes:
         row = change.rows[:2][-1]
         return not change.place, row if self.time is None else int(self.times[row]), row
 
-    def _instants(self, column: int) -> Rows:
+    def instants(self, column: int) -> Rows:
         """The times of a column in nanoseconds, or its whole numbers; where there is none, that of the row before."""
         view = self.found.views[column]
         codes, values = self.found.columns.coded(view.column.name)
@@ -327,7 +321,7 @@ class Changes:
                 text = f"- {name}: {way} {number_text(float(numbers[first]))}→{number_text(float(numbers[last]))}"
                 place = f" all the time (rowid {first} to {last})"
                 edges = (first, last) if top in rows[-_ENDS:] else (first, last, top)
-                told.append(Change(column, _RAMP, edges, text, self._of(parted, group), place))
+                told.append(Change(column, _RAMP, edges, text, self.of(parted, group), place))
         return told
 
     def _shared(self, away: Floats, rows: Rows, level: Level) -> bool:
@@ -349,7 +343,7 @@ class Changes:
         step = float(np.median(away[behind]) - np.median(away[before]))
         return bool(np.mean(moved / step > _ALIKE) >= MOST_OF)
 
-    def held(self, column: int) -> list[Change]:
+    def _held(self, column: int) -> list[Change]:
         """The changes of a number that is held for long."""
         codes, values = self.found.columns.coded(self.found.views[column].column.name)
         for parted in self.partings:
@@ -381,9 +375,10 @@ class Changes:
         when = f" ({at_time})" if at_time != "None" else ""
         name = quote(self.found.views[column].column.name)
         place = f" from rowid {behind}{when}{of_rows}"
-        return Change(column, score, (before, behind), f"- {name}: {text}", self._of(parted, group), place)
+        return Change(column, score, (before, behind), f"- {name}: {text}", self.of(parted, group), place)
 
-    def _of(self, parted: Parted, group: int) -> str:
+    def of(self, parted: Parted, group: int) -> str:
+        """Which series a change is of, as the data names it; "" for all."""
         if parted.by is None:
             return ""
         codes, values = self.found.columns.coded(parted.by.column.name)
@@ -396,77 +391,6 @@ class Changes:
         [cell] = self.found.columns.cells(view.column.name, [row])
         unit = epoch_unit(view) if cell is not None else None
         return instant_text(cell, unit[0]) if unit else str(cell)
-
-    # Gaps
-
-    def gaps(self, column: int) -> Iterator[Change]:
-        """The gaps of times, or of numbers at a fixed distance: those of all rows, and of series those beside them."""
-        view = self.found.views[column]
-        timed = view.time or column == self.time
-        at = self.times if column == self.time else self._instants(column)
-        rows = self.rows if column == self.time else np.argsort(at, kind="stable")
-        known: list[tuple[int, int]] = []
-        for place, ratio in gaps_in(at[rows]):
-            known.append((int(at[rows[place - 1]]), int(at[rows[place]])))
-            yield self._gap(column, at, rows, place, ratio, "")
-        if not timed:
-            return
-        end = int(at[rows[-1]])
-        for parted in self.parted[:1]:
-            times = at[parted.rows]
-            distances = np.diff(times, append=times[-1:])
-            lasts = parted.starts + parted.sizes - 1
-            distances[lasts] = end - times[lasts]
-            longest = np.maximum.reduceat(distances, parted.starts)
-            others = np.add.reduceat(distances, parted.starts) - longest
-            steps = np.add.reduceat(distances > 0, parted.starts) - 1
-            ratios = longest * np.maximum(steps, 1) / np.maximum(others, 1)
-            odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= HELD))
-            told: list[Change] = []
-            for group in odd[np.argsort(-ratios[odd], kind="stable")].tolist() if len(odd) * 2 <= len(ratios) else ():
-                series, of = parted.of(group), self._of(parted, group)
-                for place, ratio in gaps_in(np.append(at[series], end)):
-                    first = int(at[series[place - 1]])
-                    behind = int(at[series[place]]) if place < len(series) else end
-                    if any(
-                        first <= low and high <= behind and behind - first < 2 * (high - low) for low, high in known
-                    ):
-                        continue
-                    told.append(self._gap(column, at, series, place, ratio, of))
-            if len(told) <= 2 * _GROUPS:  # of those that others replace some say it
-                yield from told[: 2 if parted.by in self.handed else len(told)]
-
-    def _gap(self, column: int, at: Rows, rows: Rows, place: int, ratio: float, of: str) -> Change:
-        view = self.found.views[column]
-        name, before = quote(view.column.name), int(rows[place - 1])
-        since = f" after {self.shown(column, before)} (rowid {before})"
-        score = min(8.0, 5 + ratio / 20)
-        if place == len(rows):
-            return Change(column, score, (before,), f"- {name}: none", of, since)
-        behind = int(rows[place])
-        size = int(at[behind]) - int(at[before])
-        text = f"- {name}: gap of {duration_text(size / 1e9) if view.time or epoch_unit(view) else size}"
-        return Change(column, score, (before, behind), text, of, since)
-
-
-def gaps_in(times: Rows) -> list[tuple[int, float]]:
-    """(the place behind it, how many usual distances long it is) of each gap in sorted times."""
-    distances = np.diff(times)
-    positive = distances[distances > 0]
-    if len(positive) < HELD:
-        return []
-    usual = float(np.partition(positive, len(positive) * 19 // 20)[len(positive) * 19 // 20])
-    longest = float(positive.max())
-    if longest <= 1.5 * usual:
-        return []
-    even = np.count_nonzero(positive == usual) * 20 >= 19 * len(positive)
-    # Of n distances between rows that come at random the longest is ln n means long, and a 20th are over three.
-    limit = usual * (1.5 if even else max(4.0, 2 / 3 * math.log(len(positive))))
-    places = np.flatnonzero(distances > limit)
-    if not 0 < len(places) <= _FEW_GAPS:
-        return []
-    rest = float(positive[positive <= limit].max())
-    return [(int(i) + 1, float(distances[i]) / usual) for i in places if even or distances[i] > 2 * rest]
 
 
 def used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:

@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from hyve import rank
-from hyve.changes import Change, Changes, gaps_in
+from hyve.changes import Change, Changes
+from hyve.gaps import gaps_in
 from hyve.levels import CLIP, Floats, Rows, SeriesRows, placed, steps_in
 
 _FEWEST, _EACH, _PLACES = 200, 4, 512
@@ -81,7 +82,7 @@ def _by_time(times: Floats) -> list[int]:
     counts = np.bincount((times / width).astype(np.int64))[:-1]  # of the last one only a part may be there
     if len(counts) < _LEAST:
         return []
-    return np.searchsorted(times, [at * width for at in _steps(np.log(counts + 0.5))]).tolist()
+    return [int(np.searchsorted(times, at * width)) for at in _steps(np.log(counts + 0.5))]
 
 
 def _steps(numbers: Floats) -> list[int]:

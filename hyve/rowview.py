@@ -218,7 +218,7 @@ def row_view(
                 shares[row] = 0.0
     about = in_turns([spread(one.rows, _ABOUT) for one in named])[:_ABOUT]
     series = of_each_series(found, ranked, owner is not None) if rare else []
-    whole = {i for row in named_rows for i in reasons[row]}
+    in_full = {i for row in named_rows for i in reasons[row]}
     rows = _Rows(
         found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner, whole
     )

@@ -22,6 +22,7 @@ from hyve import rank
 from hyve.categories import Categories
 from hyve.changes import Change, Changes, series_of
 from hyve.columns import Codes, reversed_bits
+from hyve.gaps import gaps
 from hyve.oddtexts import far_numbers, odd_characters
 from hyve.profile import ColumnView, Profile, is_dimension, is_measure
 from hyve.rates import rates
@@ -86,7 +87,7 @@ def stands_out(found: Profile) -> StandsOut:
     series = changes.series
     if changes.handed:
         series, _ = series_of(columns, [view for _, view in views if is_dimension(view)])
-    told = with_shares(changes, [*changes.others(), *types(changes)], says) + rates(changes)
+    told = with_shares(changes, [*gaps(changes), *changes.held(), *types(changes)], says) + rates(changes)
     differing: list[Change] = []
     categories = Categories(found, [view for _, view in views if view not in changes.handed], series)
     for i in _measures(views, table.rows):
