@@ -220,7 +220,7 @@ def row_view(
     series = of_each_series(found, ranked, owner is not None) if rare else []
     in_full = {i for row in named_rows for i in reasons[row]}
     rows = _Rows(
-        found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner, whole
+        found, picked, sum(not views[i].identifier for i in picked), shares, short, about, series, owner, in_full
     )
     wide = _wide(views, picked, rows.sample, question.words)
     telling = {
