@@ -139,8 +139,8 @@ def named(found: Profile, question: Question) -> list[Named]:
     entities: dict[str, Named] = {}
     for view in found.views:
         words = question.own if entity_rank(view) < len(ENTITIES) else wanted
-        repeats = 1 < view.distinct <= min(_VALUES, view.rows // 2)
-        if not words or not repeats or view.column.type != "VARCHAR" or view.same or view.column.name == "template":
+        repeats = 1 < view.distinct <= min(_VALUES, view.rows // 2) and (not view.same or view.spelled)
+        if not words or not repeats or view.column.type != "VARCHAR" or view.column.name == "template":
             continue
         codes, values = found.columns.coded(view.column.name)
         for code, value in enumerate(values.shown()):

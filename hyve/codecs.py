@@ -200,7 +200,7 @@ def _worth(kind: Kind, header: str, cells: Sequence[str], plain: int) -> Codec |
 
 
 def _affixes(values: Sequence[Any], present: list[str], plain: int, packed: bool) -> list[Codec]:
-    before, behind = _ends(present)
+    before, behind = ends(present)
     found = []
     for left, right in {(before, behind), (before, ""), ("", behind), ("", "")}:
         header = _affix_header(left, right, any(map(_IS_RESERVED.match, present)))
@@ -214,7 +214,7 @@ def _affixes(values: Sequence[Any], present: list[str], plain: int, packed: bool
     return sorted(found, key=lambda codec: (-codec.saved, codec.header))[:1]
 
 
-def _ends(texts: list[str]) -> tuple[str, str]:
+def ends(texts: list[str]) -> tuple[str, str]:
     """What all of `texts` begin and end with, up to a word's end: no word and no number is torn apart."""
     before = common(min(texts), max(texts))
     if all(map(_IS_RESERVED.match, texts)):

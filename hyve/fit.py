@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -22,6 +22,8 @@ HEAD, COLUMNS, MEANS, ROWS, QUERY, NAME = range(6)
 """The sections of a table, in reading order; the queries and the names of all tables stand at the end."""
 NAMED_ONLY = -1
 """The place of the line that only names columns: it is left out where all of them are told."""
+UNTOLD = 1 << 31
+"""The place of what says how many of the columns that are told nowhere else are named where they are counted."""
 ROW_HEAD = -1
 """The place of the line that heads the rows."""
 
@@ -35,6 +37,7 @@ class Line:
 
     `varied`: the values of its columns differ from row to row. A header may name the `parts` of its table with their
     rows; a row then says to which `part` it belongs. The first line of the text explains its marks with its `notes`.
+    Of the columns of the line at UNTOLD, `most` are named.
     """
 
     table: int
@@ -46,6 +49,7 @@ class Line:
     parts: tuple[tuple[str, int], ...] = ()
     varied: bool = False
     notes: tuple[str, ...] = ()
+    most: int = 0
     _tokens: int = field(default=-1, init=False)
 
     def longer(self, end: str) -> Line:
@@ -259,6 +263,7 @@ class _Page:
         heads = [line for line in group if line.section == ROWS and line.order == ROW_HEAD] if rows else []
         in_rows = {name for line in heads for name in line.columns}
         above = [line for line in group if line.section == COLUMNS]
+        untold = above.pop() if above and above[-1].order == UNTOLD else None
         if above and above[0].order == NAMED_ONLY:
             elsewhere = in_rows.union(*(line.columns for line in above[1:]))
             above = above[elsewhere.issuperset(above[0].columns) :]
@@ -267,7 +272,7 @@ class _Page:
             self._columns[index] = frozenset(column.name for column in told(table))
         hidden = self._columns[index].difference(in_rows, *(line.columns for line in above))
         varied = {name for line in above if line.varied for name in line.columns} - in_rows
-        said = [f"{len(hidden)} more {_of(len(hidden), 'column')}"] if hidden else []
+        said = [f"{len(hidden)} more {_of(len(hidden), 'column')}{_names(untold, hidden)}"] if hidden else []
         if varied and rows:
             said.append(f"{len(varied)} {'' if hidden else _of(len(varied), 'column') + ' '}above not in rows")
         undescribed = in_rows.difference(*(line.columns for line in above if line.order != NAMED_ONLY))
@@ -283,6 +288,12 @@ class _Page:
         if left and table.rows > 1:
             out.append(f"... ({left:,} more {_of(left, 'row')}{cut_parts(group[0].parts, rows)})")
         return out
+
+
+def _names(untold: Line | None, hidden: Collection[str]) -> str:
+    """The first of the columns that are told nowhere else."""
+    names = [quote(name) for name in untold.columns if name in hidden][: untold.most] if untold else []
+    return f": {', '.join(names)}{', ...' if len(names) < len(hidden) else ''}" if names else ""
 
 
 def cut_parts(parts: Sequence[tuple[str, int]], shown: Sequence[Line]) -> str:

@@ -7,27 +7,38 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 
-from hyve.fit import Line
+from hyve.fit import COLUMNS, UNTOLD, Line
 from hyve.ladder import ROOMY, Ladder
+from hyve.naming import quote
 from hyve.rowview import SPARE, show
 
 SHORT, LONG = 60, 160
 """Characters of cells until much is said, and after."""
 _CHARACTERS, _LONG_WORDS = 3, 10
 """Characters of a token, rather too few, and rather too many."""
+_FIRST = 12
+"""So many texts of a line come before other things that matter."""
+_MARK = 6
+"""Characters that a line may have more without what says how many texts are not listed."""
 SPARE_ROOM = 8
 """A step is not parted for so many tokens."""
 
 
 class Plain:
     """A line that is said at once, or first without its `ends`, each of which says more than the one before; `parted`:
-    first without them even where there is room."""
+    first without them even where there is room. The share of the ends is `then`."""
 
     def __init__(
-        self, line: Line, share: float, ends: Sequence[str] = (), least: float = 0.0, parted: bool = False
+        self,
+        line: Line,
+        share: float,
+        ends: Sequence[str] = (),
+        least: float = 0.0,
+        parted: bool = False,
+        then: float = math.inf,
     ) -> None:
         self.table, self.section, self.order = line.slot
-        self.share, self.least, self.done = share, least, False
+        self.share, self.least, self.done, self._then = share, least, False, then
         self._lines = [line, *(line.longer(end) for end in ends)]
         self._parted = parted
 
@@ -40,6 +51,7 @@ class Plain:
         last = max(last, int(self._said))
         del self._lines[:last]
         self._said, self.done = True, len(self._lines) == 1
+        self.share = min(self.share, self._then)
         return [self._lines[0]]
 
     _said = False
@@ -48,7 +60,8 @@ class Plain:
 class Listing:
     """A line that lists `texts`, so many of them as there is room for; then `more` says how many there are besides.
 
-    Beyond `few` it lists one more for each `each` tokens that are spent. `columns` are those that each text is about.
+    Beyond `few` it lists one more for each `each` tokens that are spent; `before` texts stand in other lines. Beyond
+    the first ones its share is `then`. `columns` are those that each text is about.
     """
 
     def __init__(
@@ -60,11 +73,13 @@ class Listing:
         few: int = 1 << 30,
         each: float = math.inf,
         columns: Sequence[tuple[str, ...]] = (),
+        before: int = 0,
+        then: float = math.inf,
     ) -> None:
         self.table, self.section, self.order = line.slot
-        self.share, self.least, self.done = share, 0.0, False
+        self.share, self.least, self.done = share, each * (before + 1) if before >= few else 0.0, False
         self._line, self._texts, self._more, self._columns = line, texts, more, columns
-        self._few, self._each = few, each
+        self._few, self._each, self._before, self._then = max(0, few - before), each, before, then
         self._listed = self._size = self._length = 0
         self._ends = list(accumulate((len(text) + 2 for text in texts), initial=0))
         self._tried = -1, line
@@ -90,9 +105,14 @@ class Listing:
             most = min(max(listed + 1, bisect_right(ends, end, listed, most) - 1), most - 1)
             said = self._said(most)
             size = said.tokens - self._size
+        if most < len(self._texts) and ends[-1] - ends[most] <= len(self._more(most)) + _MARK:
+            most = len(self._texts)  # what says how many are not listed takes as much
+            said = self._said(most)
         self._listed, self._size, self._length = most, said.tokens, len(said.text)
         self.done = most == len(self._texts)
-        self.least = self._each * self._next(most) if most >= self._few else 0.0
+        self.least = self._each * self._all(self._next(most)) if most >= self._few else 0.0
+        if most >= _FIRST:
+            self.share = min(self.share, self._then)
         return [said]
 
     def _most(self, ladder: Ladder) -> int:
@@ -100,13 +120,44 @@ class Listing:
         most = max(self._few, self._listed)
         if self._listed >= self._few:
             most = self._next(self._listed)
-        while most < len(self._texts) and self._each * self._next(most) <= ladder.spent:
+        while most < len(self._texts) and self._each * self._all(self._next(most)) <= ladder.spent:
             most = self._next(most)
         return min(most, len(self._texts))
+
+    def _all(self, count: int) -> int:
+        """How many texts are told with those of other lines."""
+        return self._before + min(count, len(self._texts))
 
     @staticmethod
     def _next(count: int) -> int:
         return count + max(1, count // 2)
+
+
+class Untold:
+    """Names columns that are told nowhere else, the first ones of `names`: a `few`, and one more for `each` tokens that
+    are spent."""
+
+    section, order = COLUMNS, UNTOLD
+
+    def __init__(self, table: int, names: Sequence[str], share: float, few: int, each: float) -> None:
+        self.table, self.share, self.least, self.done = table, share, 0.0, not names
+        self._names, self._few, self._each, self._named = tuple(names), few, each, 0
+
+    def grow(self, ladder: Ladder) -> Sequence[Line]:
+        """One name more, or as many as there is room for."""
+        most = self._named
+        while most < len(self._names) and (
+            most == self._named
+            or (
+                (most < self._few or self._each * (most + 1) <= ladder.spent)
+                and sum(map(len, self._names[self._named : most + 1])) <= _CHARACTERS * ladder.room
+            )
+        ):
+            most += 1
+        self._named, self.done = most, most == len(self._names)
+        self.least = self._each * (most + 1) if most >= self._few else 0.0
+        text = ", ".join(map(quote, self._names[:most]))
+        return [Line(self.table, COLUMNS, UNTOLD, text, self._names, most=most)]
 
 
 class Cell:

@@ -50,8 +50,9 @@ class ColumnView:
     """What is said of a column: `values` are (value, rows) of a small dimension, largest first.
 
     `low`, `high` and `mean` are of the finite values; `odd` counts the others (NaN and infinities). `samples` are its
-    first three and last two values, where they aren't null. `same` names an earlier column that has the same value in
-    every row. `heavy` are (value, rows) of a large column that far more rows have than others.
+    first three and last two values, where they aren't null. `same` names another column that has the same value in
+    every row, or one of whose values the expression `spelled` makes these. `heavy` are (value, rows) of a large column
+    that far more rows have than others.
     """
 
     column: Column
@@ -67,6 +68,7 @@ class ColumnView:
     step: Step | None = None
     same: str = ""
     heavy: tuple[tuple[str, int], ...] = ()
+    spelled: str = ""
 
     @property
     def numeric(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -19,15 +19,25 @@ import numpy as np
 from hyve import rank
 from hyve.asked import Named, named
 from hyve.catalog import Table
-from hyve.columnlines import column_line, more_of, of_few_words, one_value, only_value, row_count
+from hyve.columnlines import (
+    column_line,
+    in_order,
+    listed_by_means,
+    more_of,
+    of_few_words,
+    one_value,
+    only_value,
+    row_count,
+)
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
 from hyve.figures import epoch_unit, rounded
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
-from hyve.growing import SHORT, Listing, Plain
+from hyve.growing import SHORT, Listing, Plain, Untold
 from hyve.ladder import Item, Ladder
 from hyve.mistyped import Mistyped, mistyped
 from hyve.naming import quote
+from hyve.onetoone import pairs, told_by_others
 from hyve.profile import (
     ENTITIES,
     SERIES,
@@ -63,6 +73,15 @@ _MEASURE, _MEANS, _AVERAGES = 1.26, 1.2, 12
 """The priorities of the likeliest measure and of its means, of which so many are told at first."""
 _OWNERS, _OWNER = 1_000, 14
 """Of so many series at most means are told: one more for so many tokens that are spent."""
+_HEADER, _NAMED, _BESIDE, _THEN = 1.35, 1.25, 1.0, 1.12
+"""The priorities of headers, of what names who rows are about, of columns that are one to one with another, and of more
+means than the first ones."""
+_FEW_WORDS, _CONSTANTS, _CONSTANT = 0.4, 12, 60
+"""The priority of columns of one value; so many of them are told, and one more for so many tokens that are spent."""
+_UNTOLD = 4
+"""So many columns that nothing else is said of are named early, one more for so many tokens as of constants."""
+_KINDS = 24
+"""So many values of a column of a table that is told in brief are told."""
 _FIRST = 1_000
 """What is said of an entity that the question names stands so many places before the changes."""
 _QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
@@ -87,13 +106,14 @@ class Switches:
 @dataclass(frozen=True)
 class TableView:
     """A table's views; `faulty` are the columns that tell what failed, `note` is said in its header, `asked` of the
-    entities that the question names; `measure` is the column of which `means` are."""
+    entities that the question names; `measure` is the column of which `means` are, `in_means` those whose values these
+    list; `beside` are columns by those that are one to one with them."""
 
     index: int
     profile: Profile
     ranked: tuple[int, ...]
     faulty: Sequence[int]
-    means: tuple[tuple[str, tuple[str, ...]], ...]
+    means: tuple[tuple[str, tuple[str, ...], str], ...]
     example: str
     rows: RowView | None
     series: dict[str, str]
@@ -102,12 +122,14 @@ class TableView:
     note: str
     asked: tuple[str, ...]
     measure: str
+    beside: Mapping[int, int]
+    in_means: frozenset[str]
 
     def items(self) -> Iterator[Item]:
         """What there is to say, each line with the share of the table's weight that is its priority."""
         table, views, i = self.profile.table, self.profile.views, self.index
         parts, owners = self._parts
-        yield _header(i, table, self.note, 1.35, parts)
+        yield _header(i, table, self.note, _HEADER, parts)
         alone = {k for k, view in enumerate(views) if table.rows > 1 and (view.same or one_value(view))}
         if len(alone) < 2:
             alone = {k for k in alone if views[k].same}
@@ -120,18 +142,23 @@ class TableView:
             share = max(share, _MEASURE) if name == self.measure else share
             few = SMALL if named or tells else _VALUES
             each = _VALUE if place < _LISTING else math.inf
-            yield column_line(i, k, share, views[k], few, each, self.series, self.mistyped.get(name))
-        order = len(views)
-        for of_entities, share in ((True, 1.25), (False, 0.7)):
-            some = [views[k] for k in sorted(alone) if (entity_rank(views[k]) < len(ENTITIES)) == of_entities]
-            for label, told_of in of_few_words(some):
-                line = Line(i, COLUMNS, order, label)
-                yield Listing(line, share, [*told_of], _nothing, columns=[*told_of.values()])
-                order += 1
-        for place, (text, averages) in enumerate(self.means):
+            other, beside = self.mistyped.get(name), None
+            if k in self.beside:
+                beside, share, few = self._beside(k), min(share, _BESIDE), _VALUES
+            elsewhere = name in self.in_means or (name == SERIES and bool(parts) and not self.series)
+            if name == SERIES and not self.series:
+                share = min(share, _BESIDE)
+            yield column_line(i, k, share, views[k], few, each, self.series, other, beside, elsewhere)
+        yield from self._in_few_words(alone)
+        names = [*(views[k].column.name for k in self.ranked), *self._further]
+        yield Untold(i, names[:_NAMES], _HEADER if len(names) <= _UNTOLD else _NAMED, _UNTOLD, _CONSTANT)
+        for place, (text, averages, of) in enumerate(self.means):
             line, share = Line(i, MEANS, place, text), _MEANS / (1 + 0.8 * place)
             each = _VALUE if len(averages) <= SMALL else _OWNER
-            yield Listing(line, share, averages, more_of(len(averages)), _AVERAGES, each)
+            few = _AVERAGES
+            if of in self.in_means.difference(of for _, _, of in self.means[:place]):
+                share, few = max(share, _NAMED), SMALL
+            yield Listing(line, share, averages, more_of(len(averages)), few, each, then=_THEN)
         for place, text in enumerate(self.asked):
             yield Plain(Line(i, MEANS, place - _FIRST, text), 1.32)
         if self.example:
@@ -147,6 +174,31 @@ class TableView:
                 yield first
         if len(told(table)) > len(views):
             yield _Further(i, self.profile)
+
+    @property
+    def _further(self) -> Iterator[str]:
+        """The columns of which nothing is known yet."""
+        known = {view.column.name for view in self.profile.views}
+        return (column.name for column in told(self.profile.table) if column.name not in known)
+
+    def _beside(self, k: int) -> tuple[str, list[str]]:
+        """The column that another is one to one with, and the values of that other in its order."""
+        leader, view = self.profile.views[self.beside[k]], self.profile.views[k]
+        names = pairs(self.profile.columns, leader, view)
+        return leader.column.name, [names[value] for value, _ in in_order(leader)]
+
+    def _in_few_words(self, alone: Collection[int]) -> Iterator[Item]:
+        """The lines of several columns: first those of who or what all rows are about, then few of the others: what
+        varies says more."""
+        views = self.profile.views
+        about = {k for k in alone if entity_rank(views[k]) < len(ENTITIES) and (views[k].same or not views[k].nulls)}
+        order = len(views)
+        for some, share, few in ((about, 1.25, SMALL), ({*alone} - about, _FEW_WORDS, _CONSTANTS)):
+            before = 0
+            for label, told_of in of_few_words([views[k] for k in sorted(some)]):
+                line, columns = Line(self.index, COLUMNS, order, label), [*told_of.values()]
+                yield Listing(line, share, [*told_of], _nothing, few, _CONSTANT, columns, before)
+                order, before = order + 1, before + len(columns)
 
     @cached_property
     def _parts(self) -> tuple[tuple[tuple[str, int], ...], Codes]:
@@ -210,9 +262,11 @@ class Brief:
         first = max(1.1, self.naming if self.entities else 0.0)
         yield _header(i, table, self.note, first)
         said = [quote(name) for name in names[:_NAMES]]
-        yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, more_of(len(names)))
+        if said:
+            yield Listing(Line(i, COLUMNS, NAMED_ONLY, "- ", tuple(names)), 1.0, said, more_of(len(names)))
         for view in self.entities:
-            yield column_line(i, names.index(view.column.name), self.naming, view, SMALL, _VALUE, {}, None)
+            place = names.index(view.column.name)
+            yield column_line(i, place, self.naming, view, _KINDS, _VALUE, {}, None, most=_KINDS)
 
 
 def _header(place: int, table: Table, note: str, share: float, parts: tuple[tuple[str, int], ...] = ()) -> Plain:
@@ -246,6 +300,10 @@ def table_view(
     places = range(len(views))
     tell = {i for i in places if tells_faults(views[i])}
     by_rank = sorted(places, key=lambda i: (_column_rank(views[i], i in tell, table, words), i))
+    found, beside = told_by_others(found, by_rank, tell) if switches.rank else (found, {})
+    views = found.views
+    # What another column tells, and the numbers of lists, come after what tells more.
+    by_rank.sort(key=lambda i: i in beside or bool(views[i].spelled))
     ranked = tuple(by_rank if switches.rank else places)
     faulty = [i for i in ranked if i in tell]
     parent, name = _series_name(tables, table)
@@ -254,14 +312,34 @@ def table_view(
         # Of so many the header can't say whose number is whose: the rows do.
         owner = Owner(f"{quote(parent.table.name)}.{quote(name)}", list(series.values()))
     averages = tuple(_means(found, ranked, words, parent, name, only, owner))
+    lines = [(of, len(all_of)) for _, all_of, of in averages]
+    leaders = {*beside.values()}
+    others = [views[i] for i in ranked if i not in beside and i not in leaders and views[i].column.name != SERIES]
+    in_means = frozenset(view.column.name for view in others if listed_by_means(view, lines))
     asked = named(found, question) if switches.rank else []
     example = _example(found, ranked, only, asked) if switches.queries else ""
     rows = row_view(found, ranked, faulty, question, switches.rank, not switches.toon, asked, owner)
     said = tuple(_of_entity(found, ranked, one, only) for one in asked)
-    measure = next((view.column.name for view in _measured(found, ranked, only)), "") if averages else ""
+    measure = only.measure if only is not None else ""
+    if averages:
+        measure = next((view.column.name for view in _measured(found, ranked, only)), "")
     other = mistyped(columns, views, lambda text: listing(text, 40))
     return TableView(
-        index, found, ranked, faulty, averages, example, rows, series, other, switches.toon, note, said, measure
+        index,
+        found,
+        ranked,
+        faulty,
+        averages,
+        example,
+        rows,
+        series,
+        other,
+        switches.toon,
+        note,
+        said,
+        measure,
+        beside,
+        in_means,
     )
 
 
@@ -298,14 +376,21 @@ def _means(
     name: str,
     only: Kinds | None,
     owner: Owner | None,
-) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """(`- mean value by service: `, what is said of each) for the likeliest measures and dimensions; `owner` names the
-    series where they are many."""
+) -> Iterable[tuple[str, tuple[str, ...], str]]:
+    """(`- mean value by service: `, what is said of each, the column of the groups) for the likeliest measures and
+    dimensions; `owner` names the series where they are many."""
     views = [found.views[i] for i in ranked]
     owned = owner is not None and len(owner.names) <= _OWNERS
     groups = [view for view in views if is_dimension(view) or (owned and view.column.name == SERIES)]
     groups = [view for view in groups if view.distinct * 3 <= view.rows]
-    groups.sort(key=lambda view: (rank.name_words(view.column.name).isdisjoint(words), entity_rank(view)))
+    numbers = SERIES if above is None else ""  # which list it is tells less than who
+    groups.sort(
+        key=lambda view: (
+            rank.name_words(view.column.name).isdisjoint(words),
+            view.column.name == numbers,
+            entity_rank(view),
+        )
+    )
     groups = [view for view in groups if not view.same]
     measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)]
     of = "" if only is None or only.all else f" of {only.name}s"
@@ -323,7 +408,7 @@ def _means(
                 of_some = [(name, mean) for name, mean in averages if (name in steady) == said_of]
                 some = [f"{listing(name, 40)}={rounded(mean, 6)}" for name, mean in of_some]
                 if some:
-                    yield f"- {what} {quote(measure.column.name)}{of} by {by}: ", tuple(some)
+                    yield f"- {what} {quote(measure.column.name)}{of} by {by}: ", tuple(some), group.column.name
 
 
 def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds | None) -> str:

@@ -10,7 +10,7 @@ _CUT_CELL = re.compile(r'^(.*?)"?…\(\+\d+ chars\)$', re.DOTALL)
 _MORE = re.compile(r", \.\.\. \([\d,]+ more( rows)?\)")
 _ROW = re.compile(r"\d+\|")
 _COLUMN = re.compile(r'- ("(?:[^"]|"")+"|\S+) [A-Z]+[A-Z0-9_(), ]*(\[\])*(:| =|$)')
-_GROWS = re.compile(r"- (mean .* by |constant .* by |constant: |one value, .* empty: |the same: |all empty: )")
+_GROWS = re.compile(r"- (mean .* by |constant .* by |constant: |one value, else empty: |the same: |all empty: )")
 _EXPLAINS = re.compile(r"^(\* or <|… for a cell|\\… in a cell)")
 """A note on marks, which a larger view may not have."""
 _NAME = re.compile(r'"(?:[^"]|"")+"|[^:|( ]+')

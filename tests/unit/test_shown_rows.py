@@ -55,6 +55,11 @@ def test_columns_that_are_nowhere_and_those_that_rows_leave_out_are_counted(budg
     mark = next(
         (line for line in lines if re.match(r"\.\.\. \(\d+ .*(columns?|rows)\)$", line) and "column" in line), ""
     )
+    mark, _, others = mark.partition(": ")
+    named, end, others = re.split(r"([;)])", others, maxsplit=1) if others else ("", "", "")
+    assert {*named.split(", ")} - {"", "..."} <= names - told - in_rows
+    assert (named.count(",") + 1 == nowhere) or named.endswith(", ...") or not named
+    mark += end + others
     expected = [f"{nowhere} more column{'s' * (nowhere > 1)}"] if nowhere else []
     columns = "" if nowhere else f"column{'s' * (left_out > 1)} "
     expected += [f"{left_out} {columns}above not in rows"] if left_out else []
