@@ -128,8 +128,8 @@ def column_line(
             ends = list(accumulate((count for _, count in together), initial=0))
             more = _more_of_bundles(more, ends)
         long = max(1.0, sum(map(len, said)) / len(said) / _BRIEF) ** 2 if not together else 1.0
-        first, each_more = line(f"{text}: ", *notes), each_more * long
-        return Listing(first, share, said[:most], more, few, each_more, then=min(share, _THEN))
+        begun, each_more = line(f"{text}: ", *notes), each_more * long
+        return Listing(begun, share, said[:most], more, few, each_more, then=min(share, _THEN))
     edges: list[str] = []
     unit = epoch_unit(view)
     filled = view.rows - view.nulls

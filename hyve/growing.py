@@ -110,7 +110,7 @@ class Listing:
             said = self._said(most)
         self._listed, self._size, self._length = most, said.tokens, len(said.text)
         self.done = most == len(self._texts)
-        self.least = self._each * self._all(self._next(most)) if most >= self._few else 0.0
+        self.least = self._each * self._all(self.next(most)) if most >= self._few else 0.0
         if most >= _FIRST:
             self.share = min(self.share, self._then)
         return [said]
@@ -119,9 +119,9 @@ class Listing:
         """How many texts may be listed now."""
         most = max(self._few, self._listed)
         if self._listed >= self._few:
-            most = self._next(self._listed)
-        while most < len(self._texts) and self._each * self._all(self._next(most)) <= ladder.spent:
-            most = self._next(most)
+            most = self.next(self._listed)
+        while most < len(self._texts) and self._each * self._all(self.next(most)) <= ladder.spent:
+            most = self.next(most)
         return min(most, len(self._texts))
 
     def _all(self, count: int) -> int:
@@ -129,7 +129,8 @@ class Listing:
         return self._before + min(count, len(self._texts))
 
     @staticmethod
-    def _next(count: int) -> int:
+    def next(count: int) -> int:
+        """How many come after so many."""
         return count + max(1, count // 2)
 
 
@@ -145,17 +146,12 @@ class Untold:
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:
         """One name more, or as many as there is room for."""
-        most = self._named
-        while most < len(self._names) and (
-            most == self._named
-            or (
-                (most < self._few or self._each * (most + 1) <= ladder.spent)
-                and sum(map(len, self._names[self._named : most + 1])) <= _CHARACTERS * ladder.room
-            )
-        ):
-            most += 1
+        named = self._named
+        most = min(max(self._few, Listing.next(named)), len(self._names))
+        while most > named + 1 and sum(map(len, self._names[named:most])) > _CHARACTERS * ladder.room:
+            most -= 1
         self._named, self.done = most, most == len(self._names)
-        self.least = self._each * (most + 1) if most >= self._few else 0.0
+        self.least = self._each * min(Listing.next(most), len(self._names)) if most >= self._few else 0.0
         text = ", ".join(map(quote, self._names[:most]))
         return [Line(self.table, COLUMNS, UNTOLD, text, self._names, most=most)]
 

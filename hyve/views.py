@@ -102,7 +102,7 @@ def _told_elsewhere(store: Datastore, table: Table) -> str:
     """What is said of a table whose rows another one tells; "" where none does."""
     if _as_received(table, store.catalog.tables):
         return ", as received"
-    if not told(table):
+    if all(map(structural, table.columns)):
         return ", all in the tables below it"
     logs = store.catalog.table("log_records") if table.name == "container_logs" else None
     return ", the lines of log_records" if logs is not None and logs.rows >= table.rows else ""
