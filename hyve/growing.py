@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 
-from hyve.fit import COLUMNS, UNTOLD, Line
+from hyve.fit import COLUMNS, HEAD, UNTOLD, Line
 from hyve.ladder import ROOMY, Ladder
 from hyve.naming import quote
 from hyve.rowview import SPARE, show
@@ -136,12 +136,13 @@ class Listing:
 
 class Untold:
     """Names columns that are told nowhere else, the first ones of `names`: a `few`, and one more for `each` tokens that
-    are spent."""
+    are spent. No more than these come with the table's first line."""
 
-    section, order = COLUMNS, UNTOLD
+    order = UNTOLD
 
     def __init__(self, table: int, names: Sequence[str], share: float, few: int, each: float) -> None:
         self.table, self.share, self.least, self.done = table, share, 0.0, not names
+        self.section = HEAD if len(names) <= few else COLUMNS
         self._names, self._few, self._each, self._named = tuple(names), few, each, 0
 
     def grow(self, ladder: Ladder) -> Sequence[Line]:

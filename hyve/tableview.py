@@ -145,6 +145,8 @@ class TableView:
             other, beside = self.mistyped.get(name), None
             if k in self.beside:
                 beside, share, few = self._beside(k), min(share, _BESIDE), _VALUES
+            if other is not None:
+                share = max(share, _MEASURE)  # it may be what failed
             elsewhere = name in self.in_means or (name == SERIES and bool(parts) and not self.series)
             if name == SERIES and not self.series:
                 share = min(share, _BESIDE)
