@@ -15,7 +15,7 @@ _QUOTED = r"""(?:"(?:[^"\\]*+"|(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|'(?:[^'\\]*+'|(?:[
 _OTHER = r"""[^"'\[\]{}()]*+"""
 _FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
 _NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)
-_TO_END = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_TO_END = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _NO_BRACKET = r'[^"\[\]{}]*+'
 NEXT_BRACKET = re.compile(
     rf"{_NO_BRACKET}(?:(?:{_TO_END}|\{{{_NO_BRACKET}(?:{_TO_END}{_NO_BRACKET})*+\}}){_NO_BRACKET})*+[\[\]{{}}]",

@@ -20,7 +20,7 @@ _NOTE = (
     rf"\(?(?:and\s++|\+\s*+)?{_COUNT}(?:(?!(?:{_COUNTED})\b)[a-z]++\s++){{0,4}}+"
     rf"(?:{_COUNTED})\b(?:[ \t]++[a-z]++){{0,4}}+\)?"
 )
-_STRING = re.compile(r"""\"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
+_STRING = re.compile(r"""\"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+'""", re.DOTALL)
 # A string, or an ellipsis with what stands around it.
 _PLACE = re.compile(
     rf"""(?P<string>{_STRING.pattern})

@@ -25,7 +25,7 @@ _GAP = re.compile(r"(?:\s|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _COLON = re.compile(rf"{_GAP.pattern}(?:=>|:){_GAP.pattern}")
 _NO_GAP = frozenset(r"""abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_[]{},:"'""")
 """What no gap begins with."""
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'', re.DOTALL)
+_STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|\'([^\'\\]*+(?:\\.[^\'\\]*+)*+)\'', re.DOTALL)
 _TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "\"'"}
 _TWO_STRINGS = {quote: re.compile(rf"(?<!\\){quote}\s*+[,:;]?\s*+{quote}") for quote in "\"'"}
 _NO_COLON = re.compile(
@@ -58,20 +58,38 @@ _AFTER = {
 }
 
 
-_BARE_KEYS = re.compile(r'("[^"\\]*+")|([{,]\s*+)([A-Za-z_]\w*+)(?=\s*+:)|[^"{,]++')
+# Text up to a key without quotes, or commas too many, of the kinds that JSON may be told from without more.
+_KEY_COLON = r"[A-Za-z_]\w*+\s*+:"
+_ODD = re.compile(
+    rf"""[^"\[{{,]*+(?:(?:"[^"\\]*+"|,(?!\s*+(?:[,}}\]]|{_KEY_COLON}))|\[(?!\s*+,)|\{{(?!\s*+(?:,|{_KEY_COLON})))[^"\[{{,]*+)*+
+    (?:\Z|(?P<last>,(?:\s*+,)*+\s*+(?=\}})|,\s*+(?=\]))
+    |(?P<before>\{{\s*+(?={_KEY_COLON})|,(?:\s*+,)*+\s*+(?={_KEY_COLON}|"[^"\\]*+"\s*+:))(?P<key>[A-Za-z_]\w*+)?)""",
+    re.VERBOSE,
+)
 
 
 def as_json(source: str) -> str | None:
-    """What may be JSON of the same value: keys without quotes get some. Whatever else is no JSON is none afterwards."""
+    """What may be JSON of the same value: keys without quotes get some, commas too many are left out. Whatever else is
+    no JSON is none afterwards, or None."""
     if "\\" in source:
         return None
-    return _BARE_KEYS.sub(lambda found: f'{found[2]}"{found[3]}"' if found[3] else found[0], source)
+    pieces, at = [], 0
+    while (odd := _ODD.match(source, at)) and odd.lastgroup:
+        if odd["last"]:
+            pieces.append(source[at : odd.start("last")])
+        else:
+            key = f'"{odd["key"]}"' if odd["key"] else ""
+            pieces.append(source[at : odd.start("before") + 1] + key)
+        at = odd.end()
+    if odd is None:
+        return None
+    return "".join([*pieces, source[at:]]) if pieces else source
 
 
 def read_lenient(source: str, quotes_inside: bool = False) -> tuple[Any, tuple[str, ...]] | None:
     """(value, flags) of `source`, from its first bracket to the end; None where it is no near-JSON."""
     plain = None if quotes_inside else as_json(source)
-    read = None if plain is None else strictjson.read(plain)
+    read = None if plain is None or plain is source else strictjson.read(plain)
     if read is not None and isinstance(read[0], dict | list | Pairs):
         return read[0], tuple(sorted(read[1]))
     try:

@@ -82,14 +82,14 @@ _KINDS = (  # the most specific first
     _kind(
         r"(?:[\w.-]+:\d+ )?(?P<client>[\w.:\[\]-]+) \S+ (?P<user>\S+) "
         r"\[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]{8}[^\]]*+)\] "
-        r'"(?:(?P<method>[A-Z]{3,10}) (?P<path>[^\s"]+)(?: (?P<protocol>[^\s"]+))?|(?:[^"\\]|\\.)*+)" '
-        r'(?P<status>\d{3}) (?P<bytes>\d+|-)(?: "(?P<referer>(?:[^"\\]|\\.)*+)" "(?P<agent>(?:[^"\\]|\\.)*+)")?'
+        r'"(?:(?P<method>[A-Z]{3,10}) (?P<path>[^\s"]+)(?: (?P<protocol>[^\s"]+))?|[^"\\]*+(?:\\.[^"\\]*+)*+)" '
+        r'(?P<status>\d{3}) (?P<bytes>\d+|-)(?: "(?P<referer>[^"\\]*+(?:\\.[^"\\]*+)*+)" "(?P<agent>[^"\\]*+(?:\\.[^"\\]*+)*+)")?'
         rf"(?: {_MSG}|\s*\Z)"
     ),
     # Syslog: RFC 5424, RFC 3164, and what rsyslog writes with ISO times.
     _kind(
         r"<(?P<priority>\d{1,3})>\d (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) (?P<pid>\S+) (?P<msgid>\S+) "
-        rf'(?:-|(?P<data>(?:\[[^\s\]=]+(?: [^\s\]="]+="(?:[^"\\]|\\.)*+")*+\])++))(?: \ufeff?{_MSG}|\s*\Z)'
+        rf'(?:-|(?P<data>(?:\[[^\s\]=]+(?: [^\s\]="]+="[^"\\]*+(?:\\.[^"\\]*+)*+")*+\])++))(?: \ufeff?{_MSG}|\s*\Z)'
     ),
     _kind(
         rf"(?:<(?P<priority>\d{{1,3}})>)?(?P<time>{_BSD}) (?P<host>[\w.:-]+) "
@@ -365,9 +365,9 @@ def _shared(texts: list[str]) -> tuple[set[str], bool]:
 # What is no pair is matched first and passed over: quoted text, {...} (JSON, a selector's labels), a tag of markup.
 # A quote that is never closed runs to the end.
 _PAIR = re.compile(
-    r"""(?<!\w)"(?:[^"\\]|\\.)*+(?:"|\Z)|\{[^{}]*+\}|<[A-Za-z/][^<>]*+>
+    r"""(?<!\w)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|\{[^{}]*+\}|<[A-Za-z/][^<>]*+>
     |(?<![^\s,;|(\[])(?P<key>[A-Za-z_@][\w.@/-]*+)=
-    (?P<value>"(?:[^"\\]|\\.)*+(?:"|\Z)|'[^']*+'|\[[^\[\]]*+\]|\{[^{}]*+\}
+    (?P<value>"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|'[^']*+'|\[[^\[\]]*+\]|\{[^{}]*+\}
         |(?![=>~\s])(?:[^\s",;]++|[,;](?!\s|[A-Za-z_][\w.@/-]*+=))++|(?=\s+[\w.@-]++=|\s*\Z))(?=[\s,;)\]|&]|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -428,7 +428,7 @@ def _nothing_else(text: str, pairs: list[tuple[str, str, int, int]], offset: int
 # " - User: bob - IP: 1.2.3.4" and nginx's ", client: 1.2.3.4, request: "GET / HTTP/1.1""
 _LABELLED = re.compile(
     r"""(?:[ ]-[ ]|,[ ])(?P<key>[A-Za-z][\w-]*+(?:[ ][\w-]++){0,2}):[ ]
-    (?P<value>"(?:[^"\\]|\\.)*+"(?=[ ]-[ ]|,[ ]|\s*\Z)|(?:[^"\n,\ ]++|,(?![ ])|[ ](?!-[ ]))++)""",
+    (?P<value>"[^"\\]*+(?:\\.[^"\\]*+)*+"(?=[ ]-[ ]|,[ ]|\s*\Z)|(?:[^"\n,\ ]++|,(?![ ])|[ ](?!-[ ]))++)""",
     re.VERBOSE,
 )
 

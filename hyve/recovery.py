@@ -205,7 +205,7 @@ def _ends(text: str, start: int, limit: int, line: int) -> Iterator[int]:
 
 
 _PYTHON = re.compile(r"\bNone\b|\bTrue\b|\bFalse\b|['(]|[{,]\s*+-?\d[\d.]*+\s*+:|\bEllipsis\b")
-_DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_DOUBLE_QUOTED = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def _literal(text: str, start: int, end: int) -> Reading | None:
@@ -236,7 +236,7 @@ REST_BLANK = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
 _ELLIPSIS = re.compile(r"\.\.\.|…")
-_ANY_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
+_ANY_QUOTED = re.compile(r"""\"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+'""", re.DOTALL)
 _ADJACENT = re.compile(r"\0[ \t]*+[bBuUrRfF]{0,2}\0")
 """Strings side by side, which Python joins, or those around the text of a triple-quoted one: json_repair makes keys of
 them."""
@@ -316,7 +316,7 @@ _SIGN = re.compile(r"[@?!#$%^&*~|<>=;]|(?<![\w.-])-(?=\d)")
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
 _JOINED = re.compile(r'\\"(?:\s|\\[nrt])*+[,:;]?(?:\s|\\[nrt])*+\\"')
-_NO_COLON = re.compile(r'\\"\s*+(?:(?:null|true|false|-?\d[\w.+-]*+)\s*+,?|[\[{]|[^",]*+,)\s*+\\"(?:[^"\\]|\\.)*+":')
+_NO_COLON = re.compile(r'\\"\s*+(?:(?:null|true|false|-?\d[\w.+-]*+)\s*+,?|[\[{]|[^",]*+,)\s*+\\"[^"\\]*+(?:\\.[^"\\]*+)*+":')
 """The end of a key that holds a value and another key: what json_repair makes of a colon that is missing."""
 _BRACKET = re.compile(r"[\[\]{}]")
 # Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
@@ -353,7 +353,7 @@ def _words(text: str) -> list[str]:
 
 # A string's quote may have a prefix, as in b'...'. Blanks, brackets and punctuation; anything else is a word.
 _PIECE = re.compile(
-    r"""\s+|(?:[bBuUrR]{1,2})?(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|[\[\]{}(),:]|[^\s\[\]{}(),:"']+""", re.DOTALL
+    r"""\s+|(?:[bBuUrR]{1,2})?(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')|[\[\]{}(),:]|[^\s\[\]{}(),:"']+""", re.DOTALL
 )
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
 _PYTHON_SCALAR = re.compile(r"None|True|False|-?(?:nan|inf)|-?\d+\.|\d+j")
