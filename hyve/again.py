@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyve import lenient, literals, strictjson
+from hyve.alike import Alike
 from hyve.errors import InputError
 from hyve.strictjson import Decoder
 
@@ -28,6 +29,10 @@ class Way:
 
     read: Callable[[str], tuple[Any, ...] | None]
     plain: Callable[[str], str | None] = lambda source: None
+
+    def alike(self) -> Alike[None]:
+        """Reads many such documents, of which those that look alike are read once."""
+        return Alike(lambda source: (self.value(source), None))
 
     def value(self, source: str) -> Any:
         """The value of a document that was read this way before. Raises InputError if there is no room for it now."""
@@ -51,10 +56,13 @@ def values(documents: Sequence[tuple[Way, str]]) -> list[Any]:
     if found is not None:
         return found
     read: list[Any] = []
+    alike = {way: way.alike() for way in dict.fromkeys(way for way, _ in documents)}
     for first in range(0, len(documents), _FEW):
         few = slice(first, first + _FEW)
         found = _at_once(plain[few]) if len(documents) > _FEW else None
-        read += [way.value(source) for way, source in documents[few]] if found is None else found
+        if found is None:
+            found = [alike[way].read(source)[0] for way, source in documents[few]]
+        read += found
     return read
 
 

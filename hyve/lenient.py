@@ -26,7 +26,6 @@ _COLON = re.compile(rf"{_GAP.pattern}(?:=>|:){_GAP.pattern}")
 _NO_GAP = frozenset(r"""abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_[]{},:"'""")
 """What no gap begins with."""
 _STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|\'([^\'\\]*+(?:\\.[^\'\\]*+)*+)\'', re.DOTALL)
-_TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "\"'"}
 _TWO_STRINGS = {quote: re.compile(rf"(?<!\\){quote}\s*+[,:;]?\s*+{quote}") for quote in "\"'"}
 _NO_COLON = re.compile(
     r"""["']\s*+(?:[\[{,]|(?:true|false|null|None|True|False|NaN|-?\d[\w.+-]*+)\s*+,?\s*+["']|[^"',]*+,\s*+["'])"""
@@ -52,11 +51,18 @@ _FLOATS = {"NaN": "nan", "nan": "nan", "Infinity": "inf", "inf": "inf"}
 # What can stand behind a string that ended, by the place where it stands.
 _NEXT_KEY = r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|[A-Za-z_$@][\w$.@-]*+)\s*+(?::|=>)"""
 _AFTER = {
-    "key": re.compile(r"\s*+(?::|=>)"),
-    "}": re.compile(rf"\s*+(?:[}}\]]|\Z|,\s*+(?:\}}|\Z|{_NEXT_KEY}))|[^\S\n]*+\n\s*+{_NEXT_KEY}"),
-    "]": re.compile(r"""\s*+(?:[}\]]|\Z|,\s*+(?:["'{\[\]]|\Z|-?\d|(?:true|false|null|None|True|False|NaN)\b))"""),
+    "key": r"\s*+(?::|=>)",
+    "}": rf"\s*+(?:[}}\]]|\Z|,\s*+(?:\}}|\Z|{_NEXT_KEY}))|[^\S\n]*+\n\s*+{_NEXT_KEY}",
+    "]": r"""\s*+(?:[}\]]|\Z|,\s*+(?:["'{\[\]]|\Z|-?\d|(?:true|false|null|None|True|False|NaN)\b))""",
 }
-
+_INSIDE = {
+    (quote, place): re.compile(
+        rf"{quote}([^{quote}\\]*+(?:(?:\\[\s\S]|{quote}(?!{after}))[^{quote}\\]*+)*+){quote}"
+    )
+    for quote in "\"'"
+    for place, after in _AFTER.items()
+}
+"""A string with quotes inside, by its quote and its place."""
 
 # Text up to a key without quotes, or commas too many, of the kinds that JSON may be told from without more.
 _KEY_COLON = r"[A-Za-z_]\w*+\s*+:"
@@ -208,18 +214,15 @@ class _Reader:
                 raise ValueError("a string without an end")
             self.at = match.end()
             return _unescaped(match[1] if match[1] is not None else match[2], quote)
-        after, end = _AFTER[place], self.at + 1
-        while match := _TO_QUOTE[quote].match(source, end):
-            end = match.end()
-            if after.match(source, end):
-                text = source[self.at + 1 : end - 1]
-                if place == "key" and _NO_COLON.search(text):
-                    raise ValueError("no colon")
-                if _TWO_STRINGS[quote].search(text):
-                    raise ValueError("two strings, not one with quotes inside")
-                self.at = end
-                return _unescaped(text, quote)
-        raise ValueError("a string without an end")
+        match = _INSIDE[quote, place].match(source, self.at)
+        if match is None:
+            raise ValueError("a string without an end")
+        self.at, text = match.end(), match[1]
+        if place == "key" and _NO_COLON.search(text):
+            raise ValueError("no colon")
+        if _TWO_STRINGS[quote].search(text):
+            raise ValueError("two strings, not one with quotes inside")
+        return _unescaped(text, quote)
 
     def _scalar(self, closer: str) -> Any:
         if self.source[self.at : self.at + 1] in ('"', "'"):

@@ -34,6 +34,8 @@ from hyve.recovery import ANSI
 _LOOKED, _SAMPLE = 256, 120
 """Lines that tell what kind of lines all are: those that are looked at (up to twice as many), and those of them on
 which everything is tried."""
+_BEGINNING = 1 << 16
+"""Characters of a line that tell so."""
 _WRAPPED = 3
 """Heads that a line may have, one around the other."""
 _MAX_KEYS = 256
@@ -175,7 +177,8 @@ class Reader:
     `texts` that may be all of them: some of these are looked at."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        looked = [text for text in map(_plain, thinned(texts, _LOOKED)) if text.strip()]
+        looked = [_plain(text[:_BEGINNING]) for text in thinned(texts, _LOOKED)]
+        looked = [text for text in looked if text.strip()]
         self._exposition = bool(looked) and _is_exposition(_sampled(looked))
         self._kinds: list[list[_Kind]] = []
         self._shared: set[str] = set()

@@ -80,7 +80,8 @@ def as_json(source: str) -> str | None:
     if '"' in source:
         if '"' in _STRING.sub("", source):
             return None
-        source = _STRING.sub(lambda match: match[0] if match[0][0] == '"' else _double_quoted(match[0]), source)
+        if "'" in source:
+            source = _STRING.sub(lambda match: match[0] if match[0][0] == '"' else _double_quoted(match[0]), source)
         pieces = re.split(r'("(?:[^"\\]|\\.)*+")', source)
     else:
         pieces = source.split("'")

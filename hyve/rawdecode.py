@@ -16,9 +16,8 @@ def raw_decode(decoder: Decoder, text: str, start: int) -> tuple[Any, int, int]:
     Reads a growing window: an error's line and column are counted from the start of what the decoder was given, which
     over a whole file of near-JSON lines would take the square of its length. `decoder.met` is of this value only.
     """
-    wrong = _NO_JSON.match(text, start)
-    if wrong:
-        return None, start, wrong.end() - 1
+    if (wrong := fails_at(text, start)) >= 0:
+        return None, start, wrong
     size = 4096
     while True:
         window = text[start : start + size]
@@ -62,7 +61,7 @@ def _decoded(decoder: Decoder, window: str) -> tuple[Any, int]:
 
 # What after a bracket can't become JSON, as seen within its first tokens. The decoder finds the same, but by way of an
 # exception, which takes ten times as long; and near-JSON has a bracket every few characters.
-_W, _KEY, _STARTS = r"[ \t\r\n]*+", r'"(?:[^"\\]|\\.){0,64}+"', r'"\[{\dtfnNI-'
+_W, _KEY, _STARTS = r"[ \t\r\n]*+", r'"[^"\\]{0,64}+(?:\\.[^"\\]{0,64}+){0,8}+"', r'"\[{\dtfnNI-'
 _SCALAR = rf"(?:{_KEY}|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity){_W}"
 _MEMBER = rf"{_KEY}{_W}:{_W}"
 _MEMBERS, _ITEMS = rf"(?:{_MEMBER}{_SCALAR},{_W}){{0,16}}+", rf"(?:{_SCALAR},{_W}){{0,16}}+"
@@ -72,6 +71,14 @@ _NO_JSON = re.compile(
       | \[ {_W} {_ITEMS} (?: [^\s\]{_STARTS}] | {_SCALAR} [^\s,\]] ) )""",
     re.VERBOSE,
 )
+
+
+
+def fails_at(text: str, start: int) -> int:
+    """Where, within the first tokens from `start` on, what stands there is no JSON; -1 where it may be."""
+    wrong = _NO_JSON.match(text, start)
+    return wrong.end() - 1 if wrong else -1
+
 
 _FAR = 3 * MAX_DEPTH
 _NESTING = re.compile(rf"{STRING.pattern}|[\[{{]{{1,{_FAR}}}+|[\]}}]++")

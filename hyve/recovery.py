@@ -28,6 +28,7 @@ from hyve.elisions import without_ellipses
 from hyve.flawed import Flawed, Repair, Unread, read_flawed
 from hyve.lenient import read_lenient
 from hyve.literals import read_literal
+from hyve.rawdecode import fails_at
 from hyve.strictjson import MAX_DEPTH, Ahead, Pairs, too_deep
 
 _REPAIR_CHARS, _PROSE = 256 * 1024, 64 * 1024
@@ -83,7 +84,9 @@ def recover(
     `too_deep`, and `truncated` where a document was cut before its first whole item. Of a document with one record a
     line (`rows`) it is known that `limit` cuts it, too. `seen` is one for the whole text, from `alike`.
     """
-    ahead, work = _read_ahead(text, start, limit)
+    wrong = fails_at(text, start)
+    listed = wrong < 0 or text.find("[", start, wrong) >= 0  # else no list of records begins before the first flaw
+    ahead, work = _read_ahead(text, start, limit) if listed else (None, 0)
     run = balanced(text, start, limit) if ahead is None else balanced_around(ahead, start)
     work += _ATTEMPT + run.work
     if run.deep >= 0:
@@ -110,7 +113,9 @@ def recover(
             work += _PIECES * read
         ends += _ends(text, start, limit, line)
     del ahead  # as large as what is read now
-    flawed = read_flawed(text, start, limit, closed, _record(seen), ellipses=False)
+    flawed = Flawed(None, start, (), (), 0)
+    if listed:
+        flawed = read_flawed(text, start, limit, closed, _record(seen), ellipses=False)
     if flawed.value is not None:
         return _flawed(flawed, start, work)
     for end in ends:
@@ -204,7 +209,11 @@ def _ends(text: str, start: int, limit: int, line: int) -> Iterator[int]:
         yield end
 
 
-_PYTHON = re.compile(r"\bNone\b|\bTrue\b|\bFalse\b|['(]|[{,]\s*+-?\d[\d.]*+\s*+:|\bEllipsis\b")
+# It begins with a set, which `re` looks for first: most of a text has none of these characters.
+_PYTHON = re.compile(
+    r"['(NTFE{,](?:(?<=['(])|(?<=[{,])\s*+-?\d[\d.]*+\s*+:"
+    r"|(?<=\bN)one\b|(?<=\bT)rue\b|(?<=\bF)alse\b|(?<=\bE)llipsis\b)"
+)
 _DOUBLE_QUOTED = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
