@@ -52,7 +52,7 @@ def runs(text: str, start: int, end: int, delimiter: str, width: int, size: int)
         newline = _NEWLINE.search(text, start + size, end)
         stop = newline.end() if newline else end
         lines = list(io.StringIO(text[start:stop], newline=""))
-        size = min(2 * size + 512, LINES)
+        size = min(2 * size, LINES)
         begun = used = 0  # the lines before those of `rows`, and behind them
         with suppress(csv.Error):
             found = list(csv.reader(lines, delimiter=delimiter, strict=True))

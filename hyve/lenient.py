@@ -56,9 +56,7 @@ _AFTER = {
     "]": r"""\s*+(?:[}\]]|\Z|,\s*+(?:["'{\[\]]|\Z|-?\d|(?:true|false|null|None|True|False|NaN)\b))""",
 }
 _INSIDE = {
-    (quote, place): re.compile(
-        rf"{quote}([^{quote}\\]*+(?:(?:\\[\s\S]|{quote}(?!{after}))[^{quote}\\]*+)*+){quote}"
-    )
+    (quote, place): re.compile(rf"{quote}([^{quote}\\]*+(?:(?:\\[\s\S]|{quote}(?!{after}))[^{quote}\\]*+)*+){quote}")
     for quote in "\"'"
     for place, after in _AFTER.items()
 }

@@ -85,7 +85,7 @@ _KINDS = (  # the most specific first
         r"(?:[\w.-]+:\d+ )?(?P<client>[\w.:\[\]-]+) \S+ (?P<user>\S+) "
         r"\[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]{8}[^\]]*+)\] "
         r'"(?:(?P<method>[A-Z]{3,10}) (?P<path>[^\s"]+)(?: (?P<protocol>[^\s"]+))?|[^"\\]*+(?:\\.[^"\\]*+)*+)" '
-        r'(?P<status>\d{3}) (?P<bytes>\d+|-)(?: "(?P<referer>[^"\\]*+(?:\\.[^"\\]*+)*+)" "(?P<agent>[^"\\]*+(?:\\.[^"\\]*+)*+)")?'
+        r'(?P<status>\d{3}) (?P<bytes>\d+|-)(?: "(?P<referer>(?:[^"\\]|\\.)*+)" "(?P<agent>(?:[^"\\]|\\.)*+)")?'
         rf"(?: {_MSG}|\s*\Z)"
     ),
     # Syslog: RFC 5424, RFC 3164, and what rsyslog writes with ISO times.

@@ -73,7 +73,6 @@ _NO_JSON = re.compile(
 )
 
 
-
 def fails_at(text: str, start: int) -> int:
     """Where, within the first tokens from `start` on, what stands there is no JSON; -1 where it may be."""
     wrong = _NO_JSON.match(text, start)

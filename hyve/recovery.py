@@ -325,7 +325,7 @@ _SIGN = re.compile(r"[@?!#$%^&*~|<>=;]|(?<![\w.-])-(?=\d)")
 _EMPTY = re.compile(r'""|\'\'')
 _HOLE = re.compile(r"[\[{,:]\s*+,")
 _JOINED = re.compile(r'\\"(?:\s|\\[nrt])*+[,:;]?(?:\s|\\[nrt])*+\\"')
-_NO_COLON = re.compile(r'\\"\s*+(?:(?:null|true|false|-?\d[\w.+-]*+)\s*+,?|[\[{]|[^",]*+,)\s*+\\"[^"\\]*+(?:\\.[^"\\]*+)*+":')
+_NO_COLON = re.compile(r'\\"\s*+(?:(?:null|true|false|-?\d[\w.+-]*+)\s*+,?|[\[{]|[^",]*+,)\s*+\\"(?:[^"\\]|\\.)*+":')
 """The end of a key that holds a value and another key: what json_repair makes of a colon that is missing."""
 _BRACKET = re.compile(r"[\[\]{}]")
 # Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
@@ -362,7 +362,9 @@ def _words(text: str) -> list[str]:
 
 # A string's quote may have a prefix, as in b'...'. Blanks, brackets and punctuation; anything else is a word.
 _PIECE = re.compile(
-    r"""\s+|(?:[bBuUrR]{1,2})?(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')|[\[\]{}(),:]|[^\s\[\]{}(),:"']+""", re.DOTALL
+    r"""\s+|(?:[bBuUrR]{1,2})?(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')"""
+    r"""|[\[\]{}(),:]|[^\s\[\]{}(),:"']+""",
+    re.DOTALL,
 )
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|-?Infinity|NaN")
 _PYTHON_SCALAR = re.compile(r"None|True|False|-?(?:nan|inf)|-?\d+\.|\d+j")
