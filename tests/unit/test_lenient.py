@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyve import lenient
+from hyve import lenient, strictjson
 from hyve.lenient import read_lenient
 from hyve.strictjson import Pairs
 
@@ -141,3 +141,32 @@ def test_a_decoder_is_made_once_and_only_for_numbers_that_need_it(
     monkeypatch.setattr(lenient, "Decoder", Counted)
     assert read_lenient(source) is not None
     assert len(made) == decoders
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ('{a: 1, "b": [2, {c: 3}]}', '{"a": 1, "b": [2, {"c": 3}]}'),
+        ('{"a": 1, , "b": "x,, y",}', '{"a": 1,"b": "x,, y"}'),
+        ("[1, [2,],]", "[1, [2]]"),
+        ('{"text, key: 1": "{a: 1,}"}', '{"text, key: 1": "{a: 1,}"}'),
+    ],
+)
+def test_keys_without_quotes_and_commas_too_many_become_json(source: str, plain: str) -> None:
+    assert lenient.as_json(source) == plain
+
+
+@pytest.mark.parametrize("source", ['[1,,"a"]', "[,]", "[1,,]", "{,}", '{,"a":1}', '{"a":,}', '{"a"', '{"a": "b\\n",}'])
+def test_a_hole_is_no_comma_too_many(source: str) -> None:
+    assert strictjson.read(lenient.as_json(source) or "") is None
+
+
+@given(st.lists(st.sampled_from(["{", "}", "[", "]", ",", ", ", ":", "a", '"b"', "'c'", "1", "null", " ", "\n"])))
+@settings(max_examples=500)
+def test_what_becomes_json_reads_as_it_does_without(tokens: list[str]) -> None:
+    """H7: the shorter way gives what the reader of near-JSON gives, or nothing."""
+    for source in ("{a:1," + "".join(tokens) + "}", "[" + "".join(tokens) + "]"):
+        plain = lenient.as_json(source)
+        read = None if plain is None else strictjson.read(plain)
+        if read is not None:
+            assert lenient._Reader(source, quotes_inside=False).read() == (read[0], tuple(sorted(read[1])))

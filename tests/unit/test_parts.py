@@ -198,3 +198,13 @@ def test_a_long_part_that_is_slow_to_read_again_is_read_once(monkeypatch: pytest
     with hyve.Datastore.from_document(document) as store:
         assert fetched(store, "SELECT count(*) FROM records") == [(6_000,)]
         assert store.reconstruct(0) == records
+
+
+def test_documents_that_look_alike_are_read_again_once() -> None:
+    sources = [f"{{name: word{i}, said: [hello}}" for i in range(500)]
+    read = mock.Mock(wraps=again.LENIENT.read)
+    way = again.Way(read, again.LENIENT.plain)
+    assert again.values([(way, source) for source in sources]) == [
+        {"name": f"word{i}", "said": ["hello"]} for i in range(500)
+    ]
+    assert read.call_count < 5
