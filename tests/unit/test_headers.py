@@ -340,7 +340,7 @@ def test_a_measure_is_described_before_ids_and_times_that_are_numbers(budget: in
     if budget == 4_000:
         line = next(line for line in lines if line.startswith("- StartTimeUnixNano_num "))
         assert line.endswith("1661145538816465114..1661145648696644982 ns = 2022-08-22 05:18:58..05:20:48 UTC")
-        assert "... (1 more column: SpanID; 1 only in rows)" in lines
+        assert "... (1 column above not in rows; 1 only in rows)" in lines
         assert "|36799850" in text  # the longest one's row
 
 
