@@ -1,8 +1,9 @@
 """Parts of documents -> groups: which of them share a root table, and the rows and telemetry that each group has.
 
 Rules:
-- Parts of one document are a group where their records are alike: objects in any number, and lists of records that
-  have most keys in common. Lists of other records are groups of their own.
+- Parts of one document are a group where their records are alike, lists of records and objects that have most keys in
+  common: what a flaw took apart is one table again. Lists of other records are groups of their own; objects that no list
+  is like are one group, in any number.
 - A very long list, or text of lines, is read in runs: it is shredded, and its telemetry is looked for, run by run.
   Where that doesn't come out right the first time, it is read again, at last as a whole.
 """
@@ -13,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 from hyve import formats
@@ -27,7 +28,7 @@ from hyve.naming import identifier
 from hyve.parts import ManyParts, Part, Rows, is_bare
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
-from hyve.strictjson import Ahead, Lines
+from hyve.strictjson import Ahead, Lines, Pairs
 
 LINES = "lines"
 _SAMPLE, _GROUPS = 100, 16
@@ -59,7 +60,8 @@ class Places:
 
 @dataclass
 class Group:
-    """Parts of one document that share a root table: objects in any number, and lists of records like them.
+    """Parts of one document that share a root table: lists of records and objects that are alike, or (`objects`) the
+    objects that no list is like, and lists like them.
 
     `values` are those of the parts, `rows` their records. The parts of a long text have no values here but are read
     `ahead`; a very long list is alone in its group then. `source`: telemetry relations were made of them.
@@ -254,6 +256,9 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
     lines: Iterator[int | None] = parts.line_numbers() if around else repeat(None)
     objects: Group | None = None
     alike = not any(kind.listed for kind, _ in kinds)
+    # Where there are lists of records, each object's keys tell whether it is like those.
+    listed = sum(count for kind, count in kinds if kind.listed and not kind.bare)
+    values = chain.from_iterable(parts.runs(range(total))) if 0 < listed < total else None
 
     def group_of(value: Any) -> tuple[set[Any], Group]:
         rows = Rows(parts)
@@ -264,13 +269,14 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
             objects.extend(range(i, total), lines if around else ())
             break
         line, kind = next(lines), parts.kind(i)
+        value = None if values is None else next(values)
         if each and kind.bare:
             keys, group = group_of([])
             group.add(i, None, keys, None, line)
-        elif kind.listed:
-            value = parts.value(i)
+        elif values is not None or kind.listed:
+            value = parts.value(i) if values is None else value
             keys, group = group_of(value)
-            group.add(i, None, keys, len(value), line)
+            group.add(i, None, keys, len(value) if kind.listed else None, line)
         else:
             keys = set()
             if objects is None or len(objects) < _SAMPLE:
@@ -300,15 +306,18 @@ def _ahead(document: Document) -> Ahead | Lines | Delimited | None:
 def _group(groups: list[Group], value: Any, make: Callable[[], Group] = Group) -> tuple[set[Any], Group]:
     """The keys of a part's records, and the group that it belongs to, which is made where there is none."""
     listed = isinstance(value, list)
-    if not listed and (found := next((group for group in groups if group.objects), None)) is not None:
-        return set(value) if isinstance(value, dict) else set(), found
-    records = [record for record in (value[:_SAMPLE] if listed else [value]) if isinstance(record, dict)]
-    keys = {key for record in records for key in record}
-    found = next((group for group in groups if group.like(keys)), None)
+    keys = {key for record in (value[:_SAMPLE] if listed else [value]) for key in _fields(record)}
+    alike = [group for group in groups if group.like(keys)] if keys or listed else []
+    found = next(iter(alike or [group for group in groups if group.objects and not listed]), None)
     if found is None and len(groups) == _GROUPS:
         found = groups[-1]
     if found is None:
         found = make()
+        found.objects = not listed
         groups.append(found)
-    found.objects |= not listed
     return keys, found
+
+
+def _fields(record: Any) -> Iterable[str]:
+    """The keys of a record that are its own, none of what is no record."""
+    return record if isinstance(record, dict) else record.unique() if isinstance(record, Pairs) else ()

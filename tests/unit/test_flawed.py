@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,8 @@ from hyve import flawed as reader
 from hyve import recovery, strictjson
 from hyve.document import Document, parse
 from tests.fuzz.target import lost
-from tests.unit.documents import values
+from tests.unit.documents import fetched, values
+from tests.unit.in_runs import in_runs
 
 STYLES = {"compact": ("[", ", ", "]"), "lines": ("[\n", ",\n", "\n]"), "pretty": ("[\n  ", ",\n  ", "\n]")}
 
@@ -315,6 +317,28 @@ def test_a_flawed_list_behind_a_head_does_not_go_over_the_next_line() -> None:
     line = 'INFO got [{"a": 1}, {"a": 2} oops\n'
     text = line + 'INFO got [{"a": 3}, {"a": 4}]\n'
     assert [value for value in values(text) if isinstance(value, list)][-1] == [{"a": 3}, {"a": 4}]
+
+
+@pytest.mark.parametrize("line", ['{"oops": 1}', '{"oops": 1, "id": [{"x": 1}]}', '[{"oops": 1}]'])
+@pytest.mark.parametrize("place", [2, 20])
+@pytest.mark.parametrize("long", [False, True])
+def test_records_that_a_log_line_with_a_document_parts_are_one_table(line: str, place: int, long: bool) -> None:
+    """H9: the line ends the list; what the records behind it are is told by their keys, not by the line's document."""
+    texts = [spelled("lines", number) for number in range(30)]
+    head, rest = ",\n".join(texts[:place]), ",\n".join(texts[place:])
+    text = f"[{head},\nERROR {line} something, broke here\n{rest}]"
+    with in_runs(1 << 12) if long else nullcontext(), hyve.Datastore.from_text(text) as store:
+        assert fetched(store, "SELECT id FROM records WHERE text LIKE 'word%' ORDER BY id") == [(i,) for i in range(30)]
+        roots = sorted(t.rows for t in store.catalog.tables if t.name in ("records", "records_2"))
+        assert roots == [1, 30]
+
+
+def test_objects_that_no_list_is_like_are_one_table() -> None:
+    text = '[{"a": 1, "b": 2}]\n{"x": 1}\n{"a": 3, "b": 4}\n{}\n{"y": 1}\n{"b": 1, "a": 2, "a": 3}\n[5]\n'
+    with hyve.Datastore.from_text(text) as store:
+        assert fetched(store, "SELECT b FROM records ORDER BY b") == [(1,), (2,), (4,)]
+        assert fetched(store, "SELECT x, y FROM records_2") == [(1, None), (None, None), (None, 1)]
+        assert fetched(store, "SELECT value FROM records_3") == [(5,)]
 
 
 def test_a_repair_drops_no_signs() -> None:
