@@ -19,8 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from heapq import merge
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 
 from hyve import delimited, heads, strictjson, tables
 from hyve.again import CONTROLS, STRICT, Way
@@ -40,8 +39,6 @@ from hyve.parts import (
     holds_containers,
     kinds_of,
     parts_of,
-    spans_of,
-    starts_of,
     syntaxes,
 )
 from hyve.rawdecode import raw_decode
@@ -181,7 +178,7 @@ def _found(text: str, flags: list[str]) -> list[Part] | ManyParts:
     codes = list(ANSI.finditer(text)) if "\x1b" in text else []
     plain = ANSI.sub("", text) if codes else text
     met: set[str] = set()
-    parts = _with_tables(plain, parts_of(plain, _Scan(plain, met).parts()))
+    parts = tables.with_tables(plain, parts_of(plain, _Scan(plain, met).parts()))
     flags.extend(sorted(met))
     if not codes:
         return parts
@@ -239,6 +236,14 @@ _OPEN = re.compile(rf"[{{\[](?:{_STRICT}|{NEAR}|{ESCAPED})", re.VERBOSE | re.DOT
 _FLAT_ITEM = r"""(?:-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+|true|false|null|"[^"\\\x00-\x1f]*+")\s*+"""
 _FLAT_ONE = rf"(?:\{{\s*+\}}|\[\s*+(?:{_FLAT_ITEM}(?:,\s*+{_FLAT_ITEM})*+)?+\])"
 _FLAT = re.compile(rf"({_FLAT_ONE})(?:[ \t]*+{_FLAT_ONE})*+", re.ASCII)
+_EACH_FLAT = re.compile(_FLAT_ONE, re.ASCII)
+# But they are among documents, one behind the other, where nothing else stands on the line.
+_GAP = re.compile(r"[ \t]*+,?[ \t]*+")
+_FARTHEST = 256  # blanks are looked at once more for each bracket behind them
+_ONE_MORE = re.compile(r"[ \t]*+,?[ \t]*+(?:[{\[]|\r?(?:\n|\Z))")
+_CLOSERS = re.compile(r"[ \t]*+[\]}][\]} \t\r]*+(?:\n|\Z)")
+_LAST_CLOSERS = re.compile(r"\s*+[\]}][\]}\s]*+\Z")
+"""Closers too many behind a document, up to the end of its line, and behind one with which the text begins."""
 # What may begin a document at the start of a line, besides a bracket: a tuple, a call, a string that holds one.
 _ROOT = re.compile(
     r"""[ \t]*+(?:(?P<tuple>\((?=\s*+(?:["'({\[]|-?\d|None|True|False|b["'])))
@@ -268,7 +273,7 @@ class _Scan:
 
     def __init__(self, text: str, met: set[str]) -> None:
         self.text = text
-        self.end = len(text.rstrip())
+        self.start, self.end = len(text) - len(text.lstrip()), len(text.rstrip())
         self.met = met
         self.decoder = Decoder()
         self.with_controls = Decoder(strict=False)
@@ -277,6 +282,7 @@ class _Scan:
             [match.end() - 3 for match in re.finditer("^[ \t]*+```", text, re.MULTILINE)] if "```" in text else []
         )
         self.line_start = self.looked = self.tried = 0
+        self.row = -1  # where the last document ends that has nothing but documents before it on its line
         self.first, self.recover = True, partial(recover, alike(), text)
         self.head = -1  # the head of a log line that was found last
         self.alone = -1  # and the line with an object that is no row of a list
@@ -318,15 +324,36 @@ class _Scan:
                 flat = _FLAT.match(text, start)
                 if flat and not (first and REST_BLANK.match(text, flat.end(1))):
                     at = flat.end()  # not even a list that is alone on its line
+                    if self._in_row(start) and _ONE_MORE.match(text, at):
+                        yield from self._flat(start, at)
+                        self.row = at
                     continue
                 part, at = self._document(start, first, match["strict"] is not None)
                 if part is not None:
                     if first and (comma := _LINE_COMMA.match(text, at)):  # of lines that were a list's
                         at = comma.end()
                         part = part.but(span=(start, at), flags=tuple(dict.fromkeys(("repaired", *part.flags))))
+                    self.row = at if first or self._in_row(start) else -1
+                    if self.row >= 0 and (
+                        _CLOSERS.match(text, at) or (start == self.start and _LAST_CLOSERS.match(text, at))
+                    ):
+                        self.met.add("unparsed")
                     yield part
                 elif "too_deep" not in self.met and (first or text[start - 1] in " \t:=") and BEGUN.match(text, start):
                     self.met.add("unparsed")
+
+    def _in_row(self, start: int) -> bool:
+        """Whether nothing but documents stands on the line before the bracket at `start`, which is not the first."""
+        if self.row < 0 or start - self.row > _FARTHEST:
+            return False
+        gap = _GAP.match(self.text, self.row)
+        return gap is not None and gap.end() == start
+
+    def _flat(self, start: int, end: int) -> Iterator[Part]:
+        """The empty objects and lists of scalars that stand side by side."""
+        for match in _EACH_FLAT.finditer(self.text, start, end):
+            if (read := strictjson.read(match[0])) is not None:
+                yield Part(read[0], match.span(), "json", tuple(sorted(read[1])), way=STRICT)
 
     def _roots(self) -> Iterator[int]:
         text = self.text
@@ -457,41 +484,6 @@ class _Scan:
         if self.head < start:
             self.head = heads.next_head(self.text, start)
         return self.head
-
-
-def _with_tables(text: str, parts: list[Part] | ManyParts) -> list[Part] | ManyParts:
-    """The parts and the tables around them; a table may have documents in its cells, which are no parts then."""
-    found: list[Part] = []
-    begun = line = looked = 0
-    for start, end in chain(spans_of(parts), ((len(text), len(text)),)):
-        line = text.rfind("\n", looked, start) + 1 or line
-        looked = end
-        blank = REST_BLANK.match(text, end)
-        last = start == len(text)
-        if not last and (
-            (blank is None and "\n" not in text[start:end]) or start - line > 256 or text[line:start].strip()
-        ):
-            continue  # inside of its line
-        a, b = begun, len(text) if last else line
-        if "\n" in text[a:b].strip():
-            found += (
-                Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags, table.tail)
-                for table in tables.find(text[a:b])
-            )
-        begun = max(begun, blank.end() if blank else end)
-    starts = starts_of(parts)
-    # Not such as stand in a part that begins in the middle of a line and goes over several.
-    found = [table for table in found if not _within(parts, bisect_left(starts, table.span[0]) - 1, table)]
-    if not found:
-        return parts
-    begins = [table.span[0] for table in found]
-    kept = (part for part in parts if not _within(found, bisect_right(begins, part.span[0]) - 1, part))
-    return parts_of(text, merge(kept, found, key=lambda part: part.span))
-
-
-def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
-    """Whether `part` begins before the end of the one at `place` of `outer`, the last that begins before it."""
-    return place >= 0 and outer[place].span[1] > part.span[0]
 
 
 def _part(start: int, found: Reading) -> Part:

@@ -2,8 +2,8 @@
 
 Rules:
 - Parts of one document are a group where their records are alike, lists of records and objects that have most keys in
-  common: what a flaw took apart is one table again. Lists of other records are groups of their own; objects that no list
-  is like are one group, in any number.
+  common: what a flaw took apart is one table again. Lists of other records are groups of their own; objects that no
+  list is like are one group, in any number.
 - A very long list, or text of lines, is read in runs: it is shredded, and its telemetry is looked for, run by run.
   Where that doesn't come out right the first time, it is read again, at last as a whole.
 """

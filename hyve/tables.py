@@ -7,12 +7,15 @@ Rules: cells stay text, as those of delimited tables do, and a header is told fr
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from hyve.delimited import DIGITS, NUMERIC, Table, column_names, is_header, record, table_at, untrailed
+from hyve.parts import ManyParts, Part, parts_of, spans_of, starts_of
+from hyve.recovery import REST_BLANK
 
 _SHOWN = 8
 """Rows that a header is held against before a table of aligned columns is read: each line may be a header."""
@@ -38,6 +41,41 @@ def find(text: str) -> list[Table]:
             found.insert(at, table)
             taken.insert(at, table.start)
     return found
+
+
+def with_tables(text: str, parts: list[Part] | ManyParts) -> list[Part] | ManyParts:
+    """The parts and the tables around them; a table may have documents in its cells, which are no parts then."""
+    found: list[Part] = []
+    begun = line = looked = 0
+    for start, end in chain(spans_of(parts), ((len(text), len(text)),)):
+        line = text.rfind("\n", looked, start) + 1 or line
+        looked = end
+        blank = REST_BLANK.match(text, end)
+        last = start == len(text)
+        if not last and (
+            (blank is None and "\n" not in text[start:end]) or start - line > 256 or text[line:start].strip()
+        ):
+            continue  # inside of its line
+        a, b = begun, len(text) if last else line
+        if "\n" in text[a:b].strip():
+            found += (
+                Part(table.rows, (a + table.start, a + table.end), table.syntax, table.flags, table.tail)
+                for table in find(text[a:b])
+            )
+        begun = max(begun, blank.end() if blank else end)
+    starts = starts_of(parts)
+    # Not such as stand in a part that begins in the middle of a line and goes over several.
+    found = [table for table in found if not _within(parts, bisect_left(starts, table.span[0]) - 1, table)]
+    if not found:
+        return parts
+    begins = [table.span[0] for table in found]
+    kept = (part for part in parts if not _within(found, bisect_right(begins, part.span[0]) - 1, part))
+    return parts_of(text, merge(kept, found, key=lambda part: part.span))
+
+
+def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
+    """Whether `part` begins before the end of the one at `place` of `outer`, the last that begins before it."""
+    return place >= 0 and outer[place].span[1] > part.span[0]
 
 
 _BLOCK_END = re.compile(r"\n[ \t\r]*+(?=\n|\Z|```)")

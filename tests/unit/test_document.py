@@ -354,6 +354,41 @@ def test_empty_brackets_and_lists_of_scalars_within_a_line_are_no_data(flat: str
     assert values(f'{flat} {{"a": {{"b": []}}}}') == [{"a": {"b": []}}]
 
 
+@pytest.mark.parametrize("between", ["", " ", "\t", ", "])
+def test_empty_and_flat_documents_among_others_of_one_line_are_data(between: str) -> None:
+    """H5: one is what it is on a line of its own, where nothing but documents stands on the line."""
+    texts = ['{"a": 1}', "{}", "[]", "[1, 2.50]", '{"b": [2]}', "{}"]
+    text = between.join(texts)
+    document = parse(f"the answers:\n{text}\n")
+    assert [part.value for part in document.parts] == [{"a": 1}, {}, [], [1, 2.5], {"b": [2]}, {}]
+    assert [document.text[slice(*part.span)] for part in document.parts] == texts
+    assert values(f"x {text}") == [{"a": 1}, {"b": [2]}]
+    assert values(f"{text} [3] x") == values(text)[:-1]
+    assert values('{"a": 1} [3] x {"b": 2} {}') == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('[{"a": 1}]]}', [{"a": 1}]),
+        ('{"a": {"b": 1}} }\nmore', {"a": {"b": 1}}),
+        ("{'a': None}]", {"a": None}),
+        ('{\n  "a": 1\n}\n}\n', {"a": 1}),
+    ],
+)
+def test_a_closer_too_many_behind_a_document_is_told(text: str, value: object) -> None:
+    document = parse(text)
+    assert [part.value for part in document.parts] == [value]
+    assert "unparsed" in document.flags
+
+
+@pytest.mark.parametrize("text", ['[got {"a": 1}]', 'f({"a": 1})', '{"a": 1} } else {', 'x = {\n{"a": 1}\n}'])
+def test_a_closer_of_what_surrounds_a_document_is_none_too_many(text: str) -> None:
+    document = parse(text)
+    assert [part.value for part in document.parts] == [{"a": 1}]
+    assert "unparsed" not in document.flags
+
+
 def test_near_json_far_within_a_line_is_read_up_to_a_bound() -> None:
     """Issue: near-JSON prose takes no more than a few times the time of JSON; what isn't read is told."""
     unit = 'the {"quick": brown, fox} [jumps over "the" lazy dog,'
