@@ -11,7 +11,10 @@ from hyve.strictjson import MAX_DEPTH, Ahead
 CLOSER = {"{": "}", "[": "]", "(": ")"}
 # The next bracket outside of strings, but for braces around no other brackets: most records are such. A string that
 # never ends runs to the end of the text: no later quote may start the search again.
-_QUOTED = r"""(?:"(?:[^"\\]*+"|(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|'(?:[^'\\]*+'|(?:[^'\\]++|\\.)*+(?:'|\\?\Z)))"""
+_TRIPLE = r"""'{3}(?:[^'\\]++|\\.|'(?!''))*+(?:'{3}|\\?\Z)"""
+_QUOTED = (
+    rf"""(?:{_TRIPLE}|"(?:[^"\\]*+"|(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|'(?:[^'\\]*+'|(?:[^'\\]++|\\.)*+(?:'|\\?\Z)))"""
+)
 _OTHER = r"""[^"'\[\]{}()]*+"""
 _FLAT = rf"\{{{_OTHER}(?:{_QUOTED}{_OTHER})*+\}}"
 _NEXT_BRACKET = re.compile(rf"{_OTHER}(?:(?:{_QUOTED}|{_FLAT}){_OTHER})*+[\[\]{{}}()]", re.DOTALL)

@@ -8,6 +8,8 @@ Rules:
   other call the source text stands; so does `<Color.RED: 1>`, which is no Python at all.
 - An ellipsis among items (`[1, 2, ...]`, `{...}` of what holds itself) leaves items out: it is no item. Elsewhere it is
   no literal. The word `Ellipsis`, which is how Python prints the object, stands as its source text.
+- Strings side by side are one as the value of a key, if anything shows that the text is Python. As items or keys they
+  are one only where pprint broke it over lines: else a comma or colon is missing, or numpy printed them (`['a' 'b']`).
 - Keys that are no text make `Pairs` with the keys as they are (a tuple as a list); so nothing that only Python takes
   for equal (1, True, 1.0) is dropped.
 - Python's parser takes some hundred times the size of what it reads, so a long container is read piece by piece.
@@ -33,23 +35,24 @@ _PIECE = 1 << 16
 _ITEM = 1 << 20
 """Longest single text, number or call."""
 
+_TRIPLE = r"""'{3}(?:[^'\\]|\\.|'(?!''))*+(?:'{3}|\\?\Z)|"{3}(?:[^"\\]|\\.|"(?!""))*+(?:"{3}|\\?\Z)"""
 # A string that never ends runs to the end of the text, once.
 _TOKEN = re.compile(
-    r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\\?\Z)|[\[\]{}(),:]'
+    rf"""{_TRIPLE}|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|[\[\]{{}}(),:]"""
     r"|<[A-Za-z_](?:[^<>\n]|<[^<>\n]*+>)*+>",
     re.DOTALL,
 )
 _STRING = re.compile(r"""'[^']*+'|"[^"]*+\"""")
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.DOTALL)
+_QUOTED = re.compile(rf"""{_TRIPLE}|'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.DOTALL)
 # Strings with but blanks between them, which Python joins. They are one where pprint broke it over lines, at a blank.
 _JOINED = re.compile(r"\0[ \t]*+[bBuUrR]{0,2}\0")
 _BROKEN = re.compile(r"""(?<![\s,:\[({])(?<!\\n)['"][ \t\r]*+\n\s*+[bBuUrR]{0,2}['"]""")
+_PYTHON = re.compile(r"'|\b(?:None|True|False)\b")
+"""What no JSON has outside of its strings, of which only the quotes are left."""
 _SAME_WORDS = (("None", "null"), ("True", "true"), ("False", "false"), ("nan", "NaN"), ("inf", "Infinity"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # A string literal with its prefix; in raw ones escapes are none.
-_LITERAL = re.compile(
-    r"""(?P<raw>\b(?:[rR][bB]?|[bB][rR]))?(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\")""", re.DOTALL
-)
+_LITERAL = re.compile(rf"(?P<raw>\b(?:[rR][bB]?|[bB][rR]))?(?P<text>{_QUOTED.pattern})", re.DOTALL)
 _UNKNOWN_ESCAPE = re.compile(r"\\(?![\\'\"abfnrtvxuUN0-7\n\r])|(\\.)", re.DOTALL)
 _LONG_FLOAT = re.compile(r"\d[\d._]{16}|[eE][+-]?\d{3}")
 
@@ -123,10 +126,10 @@ def _read(source: str, flags: list[str], depth: int) -> Any:
         if end - start > _PIECE:
             take(source[begun:start])
             if opener == "{" and colon >= 0:
-                key = _parsed(source[start:colon].strip(), flags)
+                key = _parsed(_item(source[start:colon].strip()), flags)
                 pairs.append((key, _read(source[colon + 1 : end].strip(), flags, depth + 1)))
             else:
-                items.append(_read(source[start:end].strip(), flags, depth + 1))
+                items.append(_read(_item(source[start:end].strip()), flags, depth + 1))
             begun = end + 1
         elif end - begun > _PIECE:
             take(source[begun:end])
@@ -164,10 +167,21 @@ def _parsed(source: str, flags: list[str]) -> Any:
         source = _LITERAL.sub(
             lambda string: string[0] if string["raw"] else _UNKNOWN_ESCAPE.sub(_known_escape, string[0]), source
         )
-    if _JOINED.search(_QUOTED.sub("\0", source)) or _BROKEN.search(source):
-        raise ValueError("two strings where one was meant, or the other way round")
     python = _TOKEN.sub(_held, source) if "<" in source else source
     return _Reader(source, python != source, flags).value(ast.parse(python, mode="eval").body)
+
+
+def _joined(source: str) -> bool:
+    """Whether there are strings side by side, but for what pprint broke over lines."""
+    plain = _QUOTED.sub("\0", source)
+    return plain.count("\0") > 1 and (_JOINED.search(plain) or _BROKEN.search(source)) is not None
+
+
+def _item(source: str) -> str:
+    """The source of an item or a key. Raises ValueError where it is more than one string."""
+    if source[:1] not in CLOSER and _joined(source):
+        raise ValueError("two strings where one was meant, or the other way round")
+    return source
 
 
 def _known_escape(match: re.Match[str]) -> str:
@@ -244,6 +258,9 @@ class _Reader:
     def __init__(self, source: str, held: bool, flags: list[str]) -> None:
         self.source, self.held, self.flags = source, held, flags
         self.long_floats = bool(_LONG_FLOAT.search(source))
+        self.joined = _joined(source)
+        if self.joined and not _PYTHON.search(_QUOTED.sub(lambda string: string[0][0], source)):
+            raise ValueError("JSON that lacks something, which Python would read as one string")
         self.lines: list[bytes] = []
 
     def text(self, node: ast.expr) -> str:
@@ -275,7 +292,7 @@ class _Reader:
                     return self.text(node)
             case ast.Dict(keys=keys, values=values):
                 pairs = [
-                    (self.value(key), self.value(value))
+                    (self.item(key), self.value(value))
                     for key, value in zip(keys, values, strict=True)
                     if key is not None
                 ]
@@ -290,7 +307,7 @@ class _Reader:
                     if not there:
                         return {}
                     self.flags.append("set")
-                return [self.value(item) for item in there]
+                return [self.item(item) for item in there]
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant() | ast.Name() as operand):
                 number = self.value(operand)
                 if isinstance(number, int | float) and not isinstance(number, bool):
@@ -318,6 +335,12 @@ class _Reader:
                 self.flags.append("constructor_call")
                 return self.text(node)
         raise ValueError(f"{type(node).__name__} is no literal")
+
+    def item(self, node: ast.expr) -> Any:
+        """The value of an item or a key."""
+        if self.joined and isinstance(node, ast.Constant):
+            _item(self.text(node))
+        return self.value(node)
 
     def _float(self, number: float, node: ast.expr) -> float | str:
         source = self.text(node)

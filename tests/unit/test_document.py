@@ -185,6 +185,7 @@ def test_escapes_of_any_depth() -> None:
         ("k8s.Pod(name='x', n=1)", {"__class__": "k8s.Pod", "name": "x", "n": 1}),
         ("[b'abc', {'a': b'x'}]", ["abc", {"a": "x"}]),
         ("{1: 'a', True: 'b'}", Pairs([(1, "a"), (True, "b")])),
+        ("[{'a': '''it's\n{\"b\"''', 'c': 'd' 'e'}]", [{"a": 'it\'s\n{"b"', "c": "de"}]),
     ],
 )
 def test_python_roots(text: str, value: object) -> None:

@@ -344,9 +344,10 @@ def test_a_broken_record_is_flagged(head: str) -> None:
         ("{,}", {"unparsed"}),
         ("[1.5e", {"unparsed"}),
         ("{'k': ..., 'n': None}", {"unparsed"}),
-        ("{'k': 'a' 'b', 'n': 1}", {"unparsed"}),
-        ("{'k': '''x\ny''', 'n': 1}", {"unparsed"}),
-        ('{"k": """x\ny""", "n": 1}', {"unparsed"}),
+        ("{'k': ['a' 'b'], 'n': 1}", {"unparsed"}),
+        ('{"k": "a" "b", "n": 1}', {"unparsed"}),
+        ("{'k': '''x\ny'', 'n': 1}", {"unparsed"}),
+        ("[{'k': lambda: 0}, 1]", {"unparsed"}),
     ],
 )
 def test_json_that_stays_text_is_flagged(text: str, flags: set[str]) -> None:

@@ -169,8 +169,41 @@ def test_unknown_escapes_are_kept_without_a_warning() -> None:
 def test_strings_are_joined_only_where_one_was_broken_over_lines() -> None:
     printed = {"a": "word " * 40, "b": ["x" * 90, "y\n" * 60]}
     assert value(pprint.pformat(printed)) == printed
-    for source in ("['a' 'b']", "{'a' 'b': 1}", "{'a'\n 'b': (1,)}", "['a'\n'b', (1,)]"):
+    for source in (
+        "['a' 'b']",
+        "{'a' 'b': 1}",
+        "{'a'\n 'b': (1,)}",
+        "['a'\n'b', (1,)]",
+        "{'a' 'b', 'c'}",
+        "(('a' 'b'),)",
+    ):
         assert read_literal(source) is None
+    assert read_literal("{'a': 'b' 'c': 1}") is None
+    assert read_literal('{"a": "it\'s" "None"}') is None
+    long = "x" * 70_000
+    assert read_literal(f"['a' '{long}', None]") is None
+    assert read_literal(f"{{'a' '{long}': None}}") is None
+    assert value(f"{{'a': 'b' '{long}', 'c': None}}") == {"a": "b" + long, "c": None}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{'k': 'x' 'y', 'z': 1}", {"k": "xy", "z": 1}),
+        ("{'k': 'it\\'s' \"a\"\n r'\\d', 'z': ['y']}", {"k": "it'sa\\d", "z": ["y"]}),
+        ("{'k': ('x'\n'y')}", {"k": "xy"}),
+        ("Pod(name='a' 'b')", {"__class__": "Pod", "name": "ab"}),
+        ("{'k': b'a' b'b'}", {"k": "ab"}),
+        ("{'k': '''triple''', 'z': 1}", {"k": "triple", "z": 1}),
+        ("{'k': '''it's\n\"two\" lines''', 'z': (1,)}", {"k": 'it\'s\n"two" lines', "z": [1]}),
+        ('["""a "b" c""", None, r\'\'\'\\w\'\'\']', ['a "b" c', None, "\\w"]),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 3_000])
+def test_strings_side_by_side_and_triple_quoted_ones(source: str, expected: Any, count: int) -> None:
+    """Python's grammar joins them; nothing else can stand behind a key."""
+    assert value(source) == expected
+    assert value("[" + ", ".join([source] * count) + "]") == [expected] * count
 
 
 def test_long_literals_are_read_piece_by_piece() -> None:
