@@ -11,6 +11,7 @@ import numpy as np
 
 from hyve.catalog import Table
 from hyve.columns import Columns
+from hyve.naming import quote
 from hyve.profile import ColumnView, numeric
 
 _SHAPES, _SIGNATURE = 16, 4_000
@@ -46,7 +47,9 @@ def mistyped(columns: Columns, views: Iterable[ColumnView], spell: Callable[[str
                 more = ", ..." if len(some) > len(shown) or texts > 100 else ""
                 what = "number" if numeric(column) else "time"
                 what = f"a {what}" if texts == 1 else f"{what}s"
-                said = f", {texts:,} not {what} ({', '.join(shown)}{more})"
+                # Whose name says nothing of the text's name has to say where the text is.
+                where = "" if column.name.startswith(column.typed) else f", NULL here, texts in {quote(column.typed)}"
+                said = f", {texts:,} not {what} ({', '.join(shown)}{more}){where}"
         spelled = kinds.get(column.path, Counter())
         usual = "number" if column.typed and numeric(column) else "text"
         # Where these are the texts that are no numbers, they have been told.

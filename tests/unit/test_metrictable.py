@@ -212,7 +212,7 @@ def test_a_point_without_a_number_says_which_it_has(text: str, size: int | None)
         )
     shown = hyve.view(text, question="?", budget=1_500).text
     line = next(line for line in shown.splitlines() if line.startswith("- value "))
-    assert ", 6 not numbers (NaN, Infinity, ...)" in line
+    assert ", 6 not numbers (NaN, Infinity, ...), NULL here, texts in value_text" in line
     assert "empty" not in line
 
 
