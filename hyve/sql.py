@@ -92,12 +92,13 @@ def connect(memory_limit: str = "1GB", threads: int = 2) -> duckdb.DuckDBPyConne
     return connection
 
 
-def open_database(memory_limit: str, threads: int, *, trims: bool = True) -> duckdb.DuckDBPyConnection:
+def open_database(memory_limit: str, threads: int, *, spare: int | None = 0) -> duckdb.DuckDBPyConnection:
     """An empty in-memory database that reaches no file, network or extension; for statements of our own.
 
     Tables can be loaded whether it is locked or not. CHECKPOINT compresses them; DuckDB does so only in databases that
-    were attached. `trims`: whatever is freed goes back to the system at once, as the allocator else keeps several
-    times of what loading takes; it makes a small statement take three times as long.
+    were attached. `spare`: so many bytes that were freed wait until they go back to the system. As many as it likes
+    (None), and the allocator keeps several times of what loading takes; none, and a small statement takes three times
+    as long, a large one the square of its length, for each time all that is held is looked through.
     """
     connection = duckdb.connect(
         ":memory:",
@@ -112,7 +113,7 @@ def open_database(memory_limit: str, threads: int, *, trims: bool = True) -> duc
             "memory_limit": memory_limit,
             "threads": threads,
             "async_threads": 0,  # for files, which it can't reach: eight threads of each database
-            **(_TRIMS if trims else {}),
+            **({} if spare is None else dict.fromkeys(_THRESHOLDS, f"{spare >> 10}KB")),
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
@@ -175,7 +176,7 @@ def loading() -> float:
     return _loading
 
 
-_TRIMS = {"allocator_flush_threshold": "0MB", "allocator_bulk_deallocation_flush_threshold": "0MB"}
+_THRESHOLDS = "allocator_flush_threshold", "allocator_bulk_deallocation_flush_threshold"
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
@@ -207,7 +208,7 @@ def borrow(memory_limit: str) -> duckdb.DuckDBPyConnection:
         if limit == memory_limit:
             return connection
         connection.close()
-    connection = open_database(memory_limit, 1, trims=False)
+    connection = open_database(memory_limit, 1, spare=None)
     arm(connection)
     lock(connection)
     return connection

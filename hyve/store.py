@@ -60,8 +60,9 @@ _PLAIN = frozenset({"VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"})
 _STAR = re.compile(r"\*(?!\s*\))")
 """All columns, or a product; no `count(*)`."""
 
-_TRIMMED = 16
-"""How many times what was freed is given back while a slice of a table is loaded."""
+_TRIMMED, _SPARED = 16, 32
+"""How many times what was freed is given back while a slice of a table is loaded (twice as many for all slices of a
+table, for each time takes as long as more is held), and what part of all columns DuckDB may hold back of it."""
 
 Arrays = dict[str, Any]
 """Arrow arrays by column, chunked ones too."""
@@ -122,6 +123,7 @@ class Datastore:
         self._made: list[str] = []
         size = sum(_bytes(root.data) for root in roots)
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
+        self._spare = min(_COMPRESSED, size // _SPARED)
         self._text = sum(len(source.text) for source in self.sources)
         at_once = size > _COMPRESSED
         self._own = at_once or size > _LARGE
@@ -170,7 +172,7 @@ class Datastore:
                 limit = self._memory_limit
                 if self._own:
                     sql.close_idle()
-                self._database = sql.open_database(limit, 1) if self._own else sql.borrow(limit)
+                self._database = sql.open_database(limit, 1, spare=self._spare) if self._own else sql.borrow(limit)
             for name in tables:
                 if name in self._waiting:
                     with sql.counted():
@@ -365,11 +367,12 @@ class Datastore:
             step = max(1, int(self._most / width / least)) * least
         slices = [source.slice(start, step) for start in range(0, rows, step)]
         del source
+        trims = max(1, min(_TRIMMED, 2 * _TRIMMED // len(slices))) if self._own else 0
         for part in map(list.pop, repeat(slices, len(slices)), repeat(0)):
             self._make_room(database, width * part.num_rows, self._most)
             batches = part.to_batches()[::-1]
             del part
-            reader = pa.RecordBatchReader.from_batches(schema, _taken(batches, schema, trims=self._own))
+            reader = pa.RecordBatchReader.from_batches(schema, _taken(batches, schema, trims))
             into = f"INSERT INTO {table}" if table in self._made else f"CREATE TABLE {table} AS"
             sql.load(database, f"{into} SELECT {selected} FROM {sql.GIVEN}", reader)
             if table not in self._made:
@@ -416,15 +419,14 @@ def _selected(names: Sequence[str], said: Mapping[str, str]) -> str:
     return f"{', '.join([*first, *made])}, * EXCLUDE ({', '.join(known)})"
 
 
-def _taken(batches: list[pa.RecordBatch], schema: pa.Schema, *, trims: bool) -> Iterator[pa.RecordBatch]:
-    """Batches, the last one first, each of which is freed once it was read; if it `trims`, the system gets it back now
-    and then."""
-    some = len(batches) // _TRIMMED + 1
+def _taken(batches: list[pa.RecordBatch], schema: pa.Schema, trims: int) -> Iterator[pa.RecordBatch]:
+    """Batches, the last one first, each of which is freed once it was read; the system gets it back so many times."""
+    some = len(batches) // trims + 1 if trims else 0
     while batches:
         batch = batches.pop()
         yield batch if batch.schema.equals(schema) else batch.cast(schema)
         del batch
-        if trims and len(batches) % some == 0:
+        if some and len(batches) % some == 0:
             trim()
 
 
