@@ -269,7 +269,7 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
             objects.extend(range(i, total), lines if around else ())
             break
         line, kind = next(lines), parts.kind(i)
-        value = None if values is None else next(values)
+        value: Any = None if values is None else next(values)
         if each and kind.bare:
             keys, group = group_of([])
             group.add(i, None, keys, None, line)
