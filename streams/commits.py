@@ -8,6 +8,11 @@ Rule: nothing is committed until the record at the last committed offset is ackn
 first one that was fetched. That needs topics whose offsets have no holes: those that HYVE writes. The raw topics are
 others', may be compacted or transactional, and are left to Faust.
 
+Faust forgets what was acknowledged and committed of partitions that move, and only then waits for the records in hand:
+their last commit never came, and each of them was done once more by whoever got its partition, in the same group.
+
+Rule: partitions are given up when the records in hand are done and committed, where the worker is told to stop, too.
+
 Faust hands out records one after the other and waits where an agent's queue is full: a backlog of requests held up the
 commands that would have ended those that were begun, until their stores had to give way to newer ones.
 
@@ -97,6 +102,7 @@ class Consumer(aiokafka.Consumer):
         self._without_holes = without_holes
         self._last = last
         self._first: dict[TP, int] = {}
+        self._giving_up = False
 
     def _new_consumer_thread(self) -> _Client:
         return _Client(self, loop=self.loop, beacon=self.beacon)
@@ -155,7 +161,38 @@ class Consumer(aiokafka.Consumer):
         """The offset below which all is done, as the group has told Kafka; None where it has told nothing yet."""
         return self._committed_offset[tp]
 
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Returns when the records in hand are done and committed, or the group waits no longer."""
+        self._active_partitions.difference_update(revoked)
+        self._paused_partitions.difference_update(revoked)
+        self._giving_up = True
+        try:
+            stops = self.app.should_stop
+            if stops:  # the application waits only for its own end, and would close the client at once
+                await self.wait_empty()
+            else:
+                await self._on_partitions_revoked(revoked)
+            # A commit that finds another under way waits for that one, which may know less.
+            await self.commit()
+            if stops:
+                await self._on_partitions_revoked(revoked)
+        finally:
+            self._giving_up = False
+            books: tuple[dict[TP, Any], ...] = (
+                self._gap,
+                self._acked,
+                self._acked_index,
+                self._read_offset,
+                self._committed_offset,
+                self._first,
+            )
+            for tp in revoked:
+                for book in books:
+                    book.pop(tp, None)
+
     async def perform_seek(self) -> None:
+        if self._giving_up:
+            return  # what is polled then is read again by who gets the partition; the books are needed for what is in hand
         self._first.clear()
         await super().perform_seek()
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from faust.types import TP
@@ -170,3 +171,72 @@ async def test_the_application_has_that_consumer() -> None:
     assert "hyve.queries" in consumer._without_holes
     assert "hyve.requests" not in consumer._without_holes
     assert consumer._last == {"hyve.queries"}
+
+
+class Giving(commits.Consumer):
+    """A consumer with one record in hand (offset 7 of `OURS`), and two that are acknowledged and not committed yet."""
+
+    def __init__(self, *, stops: bool) -> None:
+        self.stops, self.seeks = stops, 0
+        self.told: list[Any] = []
+        self.app = SimpleNamespace(
+            should_stop=stops,
+            client_only=False,
+            topics=SimpleNamespace(acks_enabled_for=lambda topic: True),
+            sensors=SimpleNamespace(on_commit_initiated=lambda _: None, on_commit_completed=lambda *_: None),
+        )
+        self._without_holes, self._giving_up = frozenset({OURS.topic}), False
+        self._active_partitions, self._paused_partitions = {OURS}, set()
+        self._gap, self._acked_index = defaultdict(IntervalTree), defaultdict(set, {OURS: {5, 6}})
+        self._acked = defaultdict(list, {OURS: [5, 6]})
+        self._read_offset = defaultdict(lambda: None, {OURS: 7})
+        self._committed_offset = defaultdict(lambda: None, {OURS: 5})
+        self._first, self._commit_fut, self._unacked_messages = {OURS: 3}, None, set()
+        self._waiting_for_ack = None
+        self.loop = asyncio.get_running_loop()
+        self.in_hand = Mock(acked=False, tp=OURS, topic=OURS.topic, offset=7)
+
+    async def force_commit(self, topics: Any = None, start_new_transaction: bool = True) -> bool:
+        found = self._filter_committable_offsets(list(self._acked))
+        self.told += [*found.values()]
+        self._committed_offset.update(found)
+        return bool(found)
+
+    async def wait_empty(self) -> None:
+        await self.perform_seek()  # as who polls does when no records are taken any more
+        self.ack(self.in_hand)
+        await self.commit()
+
+    async def _on_partitions_revoked(self, revoked: set[TP]) -> None:
+        if self.stops:
+            self.told.append("closed")
+        else:
+            await self.wait_empty()
+
+    async def seek_to_committed(self) -> dict[TP, int]:
+        self.seeks += 1
+        return {OURS: 2}
+
+
+@pytest.mark.parametrize(("stops", "told"), [(False, [8]), (True, [8, "closed"])])
+async def test_partitions_are_given_up_when_what_was_in_hand_is_committed(stops: bool, told: list[Any]) -> None:
+    """Invariant 8: else whoever gets the partitions does all of it again. A worker that was told to stop is no other."""
+    consumer = Giving(stops=stops)
+    await consumer.on_partitions_revoked({OURS})
+    assert (consumer.told, consumer.seeks) == (told, 0)
+    books = (consumer._acked, consumer._acked_index, consumer._committed_offset, consumer._read_offset, consumer._first)
+    assert not any(OURS in book for book in books)
+    assert not consumer._active_partitions
+    await consumer.perform_seek()
+    assert consumer.seeks == 1
+
+
+async def test_the_last_commit_waits_for_one_that_is_under_way_and_is_made_all_the_same() -> None:
+    consumer = Giving(stops=False)
+    consumer._commit_fut = under_way = asyncio.get_running_loop().create_future()
+    giving = asyncio.create_task(consumer.on_partitions_revoked({OURS}))
+    await asyncio.sleep(0)
+    consumer._commit_fut = None
+    under_way.set_result(None)
+    await giving
+    assert consumer.told == [8]
