@@ -24,9 +24,11 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 class Dialect(Protocol):
-    """A chat API. `path` stands behind the version of the base URL; `limit` is its name for the most output tokens."""
+    """A chat API. `path` stands behind the version of the base URL; `MOST` are the tokens of an answer where no limit
+    is set, 0 where the server has its own."""
 
     path: str
+    MOST: int
 
     def headers(self, key: str) -> dict[str, str]: ...
     def body(self, messages: Messages, tools: Messages, max_tokens: int) -> dict[str, Any]: ...
@@ -37,6 +39,7 @@ class OpenAI:
     """Chat completions. `max_tokens` 0 leaves the length of the answer to the server."""
 
     path = "/chat/completions"
+    MOST = 0
 
     def headers(self, key: str) -> dict[str, str]:
         """What identifies the caller."""

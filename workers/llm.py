@@ -108,6 +108,7 @@ class ChatModel:
         self._retries = retries
         self._pause = pause
         self._max_tokens = max_tokens
+        self.longest_answer = max_tokens or self._dialect.MOST
         self._native_tools = True
         self._who = f"{model} at {self.url.host_subcomponent}:{self.url.port}"
         self._headers = {

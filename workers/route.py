@@ -1,8 +1,9 @@
 """Which model is asked, and when: limits of each model, its circuit breaker, and the one that stands in for it.
 
 Rules:
-- A model has at most `concurrency` calls in flight, and starts no more calls and tokens in a minute than it may. Tokens
-  are counted as servers do: those of the prompt and the most that the answer may have. Limits hold for one process.
+- A model has at most `concurrency` calls in flight, and within any 60 seconds no more calls and tokens begin than may in
+  a minute, tries of a call counted. Tokens are counted as servers do: those of the prompt and the most that the answer
+  may have. Limits hold for one process.
 - A call that gets no turn within `patience` fails as "rate"; it was never sent.
 - After `failures` calls in a row that the server failed (no capacity, errors, silence), each try of each request
   counted, the breaker is open: the model isn't asked for `rest` seconds, or for as long as its Retry-After says, not
@@ -18,11 +19,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
-
-from aiolimiter import AsyncLimiter
 
 from hyve.errors import ModelError, ReplyError
 from hyve.reply import Model, ModelReply, decide
@@ -36,6 +37,12 @@ Messages = Sequence[Mapping[str, Any]]
 
 _OUTPUT = 1_000
 """Tokens that an answer of no set limit is taken for."""
+
+_WINDOW = 60.5
+"""Seconds within which what begins is counted: calls take not equally long to the server that counts them again."""
+
+_WAITING = 1.02
+"""How much longer than the patience a call waits for a window to end, so that a minute's patience reaches it."""
 
 _SERVERS_FAULT = frozenset({"rate", "server", "timeout", "connection"})
 _LONGEST_REST = 3_600.0
@@ -104,10 +111,43 @@ class Breaker:
         self._trying = False
 
 
+class Pace:
+    """What began in the last minute, in calls and in tokens: first come, first served. A limit of 0 is none.
+
+    A bucket that refills would let through twice its size in the minute that it is emptied in.
+    """
+
+    def __init__(self, requests: int, tokens: int) -> None:
+        self._requests, self.tokens = requests, tokens
+        self._begun: deque[tuple[float, int]] = deque()
+        self._spent = 0
+        self._turn = asyncio.Lock()
+
+    async def turn(self, tokens: int) -> None:
+        """Returns when a call of so many tokens may begin. One of more than a minute's has a minute for itself."""
+        async with self._turn:
+            while (left := self.begin(tokens)) > 0:
+                await asyncio.sleep(left)
+
+    def begin(self, tokens: int) -> float:
+        """Begins a call and returns 0, or says how many seconds to wait before the next try."""
+        if not (self._requests or self.tokens):
+            return 0.0
+        tokens = min(tokens, self.tokens) if self.tokens else 0
+        now = asyncio.get_running_loop().time()
+        while self._begun and self._begun[0][0] + _WINDOW <= now:
+            self._spent -= self._begun.popleft()[1]
+        if (self._requests and len(self._begun) >= self._requests) or self._spent + tokens > self.tokens:
+            return self._begun[0][0] + _WINDOW - now
+        self._begun.append((now, tokens))
+        self._spent += tokens
+        return 0.0
+
+
 class Limited:
     """A model behind its limits and its breaker.
 
-    A limit of 0 is none; `patience` is in seconds, `prices` are of a million tokens asked and answered.
+    `max_tokens` 0 is no limit of an answer that is known; `patience` is in seconds, `prices` are of a million tokens asked and answered.
     """
 
     def __init__(
@@ -115,8 +155,7 @@ class Limited:
         model: Model,
         *,
         concurrency: int = 64,
-        requests_per_minute: int = 0,
-        tokens_per_minute: int = 0,
+        pace: Pace | None = None,
         max_tokens: int = 0,
         patience: float = 60.0,
         prices: tuple[float, float] | None = None,
@@ -127,8 +166,7 @@ class Limited:
         self._on_call = on_call
         self._model = model
         self._turns = asyncio.Semaphore(concurrency)
-        self._requests = AsyncLimiter(requests_per_minute, 60) if requests_per_minute else None
-        self._tokens = AsyncLimiter(tokens_per_minute, 60) if tokens_per_minute else None
+        self._pace = pace or Pace(0, 0)
         self._output = max_tokens or _OUTPUT
         self._patience = patience
         self._prices = prices
@@ -156,12 +194,10 @@ class Limited:
 
     async def _pass(self, messages: Messages, tools: Messages) -> None:
         try:
-            async with asyncio.timeout(self._patience):
-                if self._requests is not None:
-                    await self._requests.acquire()
-                if self._tokens is not None:
-                    needed = _tokens((*messages, *tools)) + self._output
-                    await self._tokens.acquire(min(needed, self._tokens.max_rate))
+            async with asyncio.timeout(self._patience * _WAITING):
+                needed = _tokens((*messages, *tools)) + self._output if self._pace.tokens else 0
+                _NEEDED.set(needed)
+                await self._pace.turn(needed)
         except TimeoutError:
             raise self._no_turn("HYVE_LLM_REQUESTS_PER_MINUTE or HYVE_LLM_TOKENS_PER_MINUTE") from None
 
@@ -185,6 +221,19 @@ class Limited:
 
     def _no_turn(self, names: str) -> ModelError:
         return ModelError(f"{self.name}: no turn within {self._patience:g} s; raise {names}", "rate")
+
+
+_NEEDED: ContextVar[int] = ContextVar("needed")
+"""Tokens of the call that is made in this task, for its further tries."""
+
+
+def again(breaker: Breaker, pace: Pace) -> Callable[[ModelError | None], bool]:
+    """Whether a call that failed may be made once more: not where its model rests, or its minute is used up."""
+
+    def may(error: ModelError | None) -> bool:
+        return breaker.again(error) and (error is not None or pace.begin(_NEEDED.get(0)) <= 0)
+
+    return may
 
 
 def _check(model: Model, reply: ModelReply) -> None:
@@ -237,6 +286,7 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
         Breaker(settings.llm_breaker_failures, settings.llm_breaker_rest, name=name)
         for name in (settings.llm_model, settings.llm_fallback_model)
     ]
+    paces = [Pace(settings.llm_requests_per_minute, settings.llm_tokens_per_minute) for _ in breakers]
     first = ChatModel(
         settings.llm_base_url,
         settings.llm_model,
@@ -245,9 +295,9 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
         timeout=settings.llm_timeout,
         max_tokens=settings.llm_max_tokens,
         on_call=on_call,
-        again=breakers[0].again,
+        again=again(breakers[0], paces[0]),
     )
-    clients, models = [first], [_limited(first, settings, settings.llm_prices, on_call, breakers[0])]
+    clients, models = [first], [_limited(first, settings, settings.llm_prices, on_call, breakers[0], paces[0])]
     if settings.llm_fallback_model:
         same = not settings.llm_fallback_base_url
         second = ChatModel(
@@ -259,21 +309,22 @@ def configured(settings: Settings, on_call: OnCall = lambda _model, _outcome: No
             max_tokens=settings.llm_max_tokens,
             settings="HYVE_LLM_FALLBACK",
             on_call=on_call,
-            again=breakers[1].again,
+            again=again(breakers[1], paces[1]),
         )
         clients.append(second)
-        models.append(_limited(second, settings, settings.llm_fallback_prices, on_call, breakers[1]))
+        models.append(_limited(second, settings, settings.llm_fallback_prices, on_call, breakers[1], paces[1]))
     return Route(models, clients)
 
 
-def _limited(model: Model, settings: Settings, prices: str, on_call: OnCall, breaker: Breaker) -> Limited:
+def _limited(
+    model: ChatModel, settings: Settings, prices: str, on_call: OnCall, breaker: Breaker, pace: Pace
+) -> Limited:
     asked, _, answered = prices.partition("/")
     return Limited(
         model,
         concurrency=settings.llm_concurrency,
-        requests_per_minute=settings.llm_requests_per_minute,
-        tokens_per_minute=settings.llm_tokens_per_minute,
-        max_tokens=settings.llm_max_tokens,
+        pace=pace,
+        max_tokens=model.longest_answer,
         patience=settings.llm_timeout,
         prices=(float(asked), float(answered)) if prices else None,
         breaker=breaker,

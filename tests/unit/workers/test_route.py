@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hyve.errors import HyveError, ModelError
 from hyve.reply import ModelReply, ToolCall
+from hyve.tokens import count_tokens
 from tests.scripted_llm import ScriptedLLM
-from workers.route import Breaker, Limited, Route, configured
+from workers.route import Breaker, Limited, Pace, Route, configured
 from workers.settings import Settings, load
 
 MESSAGES = [{"role": "user", "content": "Why?"}]
@@ -65,7 +68,7 @@ async def test_no_more_calls_in_flight_than_allowed() -> None:
 
 async def test_no_more_calls_a_minute_than_allowed() -> None:
     fake = Fake("ok")
-    model = Limited(fake, requests_per_minute=2, patience=0.05)
+    model = Limited(fake, pace=Pace(2, 0), patience=0.05)
     assert (await model.complete(MESSAGES, ())).text == "ok"
     assert (await model.complete(MESSAGES, ())).text == "ok"
     error = await failing(model)
@@ -76,13 +79,117 @@ async def test_no_more_calls_a_minute_than_allowed() -> None:
 
 async def test_tokens_of_prompt_and_longest_answer_count() -> None:
     fake = Fake("ok")
-    model = Limited(fake, tokens_per_minute=1000, max_tokens=400, patience=0.05)
+    model = Limited(fake, pace=Pace(0, 1000), max_tokens=400, patience=0.05)
     for _ in range(2):
         await model.complete(MESSAGES, ())  # about 12 + 400 each
     assert (await failing(model)).kind == "rate"
-    one = Limited(fake, tokens_per_minute=100, max_tokens=400, patience=0.05)
+    one = Limited(fake, pace=Pace(0, 100), max_tokens=400, patience=0.05)
     assert (await one.complete(MESSAGES, ())).text == "ok"  # more than a minute's share goes alone
     assert (await failing(one)).kind == "rate"
+
+
+class Quick(asyncio.SelectorEventLoop):
+    """A loop whose clock goes on to the next timer where nothing else is to be done."""
+
+    now = 1_000.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        loop: Any = self
+        if not loop._ready and loop._scheduled:
+            self.now = max(self.now, loop._scheduled[0].when())
+        super()._run_once()  # type: ignore[misc]
+
+
+class Noting:
+    """Notes when each call began, and the tokens of its prompt and longest answer; a call takes `seconds`."""
+
+    name = "m"
+
+    def __init__(self, longest: int, seconds: float = 0.0) -> None:
+        self.longest, self.seconds = longest, seconds
+        self.begun: list[tuple[float, int]] = []
+
+    async def complete(self, messages: Any, tools: Any) -> ModelReply:
+        spent = sum(count_tokens(str(part)) for part in messages) + self.longest
+        self.begun.append((asyncio.get_running_loop().time(), spent))
+        await asyncio.sleep(self.seconds)
+        return ModelReply("ok")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrivals=st.lists(st.tuples(st.floats(0, 150), st.integers(0, 400)), min_size=1, max_size=40),
+    requests=st.sampled_from([0, 1, 2, 7, 30]),
+    tokens=st.sampled_from([0, 150, 900, 3_000]),
+)
+def test_no_window_of_a_minute_sees_more_than_the_limits(
+    arrivals: list[tuple[float, int]], requests: int, tokens: int
+) -> None:
+    """Whenever calls come and however large they are; all get their turn in the end, in the order in which they came.
+    A call of more tokens than a minute has is alone in one."""
+    fake = Noting(100)
+    model = Limited(fake, pace=Pace(requests, tokens), max_tokens=100, patience=1e5)
+
+    async def call(at: float, words: int) -> None:
+        await asyncio.sleep(at)
+        await model.complete([{"role": "user", "content": "word " * words}], ())
+
+    async def calls() -> None:
+        await asyncio.gather(*(call(*arrival) for arrival in arrivals))
+
+    with asyncio.Runner(loop_factory=Quick) as runner:
+        runner.run(calls())
+    assert len(fake.begun) == len(arrivals)
+    for since, _ in fake.begun:
+        within = [spent for at, spent in fake.begun if since <= at < since + 60]
+        assert not requests or len(within) <= requests
+        assert not tokens or sum(within) <= tokens or len(within) == 1
+    if not tokens and not requests:
+        assert max(at for at, _ in fake.begun) == 1_000 + max(at for at, _ in arrivals)
+
+
+def test_a_burst_of_twice_the_limit_gets_its_turns_within_two_minutes() -> None:
+    """The default patience is a minute: what came when the first began reaches the next."""
+    fake = Noting(0, seconds=2.0)
+    model = Limited(fake, pace=Pace(30, 0), concurrency=64)
+
+    async def calls() -> None:
+        await asyncio.gather(*(model.complete(MESSAGES, ()) for _ in range(60)))
+
+    with asyncio.Runner(loop_factory=Quick) as runner:
+        runner.run(calls())
+    first = fake.begun[0][0]
+    assert [at - first < 1 for at, _ in fake.begun] == [True] * 30 + [False] * 30
+    assert 60 < fake.begun[30][0] - first <= fake.begun[-1][0] - first < 62
+
+
+async def test_the_tries_of_a_call_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, high: 0.0)
+    with ScriptedLLM([{"status": 500}], repeat_last=True) as server:
+        route = configured(load(llm_base_url=server.url, llm_model="m", llm_requests_per_minute=2, llm_timeout=1))
+        assert route is not None
+        assert (await failing(route)).kind == "server"
+        assert len(server.requests) == 2
+        assert "HYVE_LLM_REQUESTS_PER_MINUTE" in str(await failing(route))
+        assert len(server.requests) == 2
+        await route.aclose()
+
+
+@pytest.mark.parametrize(("api", "most", "calls"), [("anthropic", 0, 2), ("openai", 0, 9), ("anthropic", 1_000, 9)])
+async def test_the_longest_answer_is_counted_as_it_is_sent(api: str, most: int, calls: int) -> None:
+    """Anthropic's API always wants a limit: what is sent without a set one counts."""
+    with ScriptedLLM([{"raw": "{}"}], repeat_last=True) as server:
+        given = {"llm_base_url": server.url, "llm_model": "m", "llm_api": api, "llm_max_tokens": most}
+        route = configured(load(**given, llm_tokens_per_minute=9_999, llm_timeout=1, llm_breaker_failures=50))
+        assert route is not None
+        met = [await failing(route) for _ in range(calls + 1)]
+        assert [error.kind for error in met] == ["reply"] * calls + ["rate"]
+        sent = server.requests[0].body.get("max_tokens", 0)
+        assert sent == (most or (4_096 if api == "anthropic" else 0))
+        await route.aclose()
 
 
 async def test_a_call_without_a_turn_fails_and_the_turn_comes_back() -> None:
