@@ -18,7 +18,6 @@ Rules:
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from bisect import bisect_left, bisect_right
@@ -47,14 +46,19 @@ from hyve.secretfields import (
 )
 from hyve.secretforms import (
     ASSIGNED,
+    AT,
     BELOW,
     DIGEST,
     DSN,
+    EMAIL,
+    EMAIL_OF_OTHER,
+    IP,
     LABELS,
     LIKELY,
     OPENED,
     PAIRED,
     PLACEHOLDER,
+    address_in,
     before_or_behind,
     name_before,
     places,
@@ -83,10 +87,6 @@ from hyve.templates import VARIABLE
 
 KINDS: Final = ("secrets", "emails", "ips")
 """What can be masked."""
-_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])")
-_IP = re.compile(
-    r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)|(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?![\w:])"
-)
 _CRUMB = re.compile(
     r"(?:\A|[;,\s])(?!(?:path|domain|expires|max-age|samesite|version|priority)=)[^=;,\s]{1,200}=([^;,\s]{6,})(?=[;,\s]|\Z)",
     re.IGNORECASE,
@@ -152,10 +152,11 @@ class Redactor:
         if before is not None:
             return before
         told = self._without(text, self._told(text) if "secrets" in self.kinds else ())
-        if "emails" in self.kinds and "@" in told:
-            told = _EMAIL.sub(lambda match: self._of("email", match[0]), told)
+        if "emails" in self.kinds and any(sign in told for sign in AT):
+            for pattern in (EMAIL, EMAIL_OF_OTHER) if '"@' in told or "#@" in told else (EMAIL,):
+                told = pattern.sub(lambda match: self._of("email", match[0]), told)
         if "ips" in self.kinds:
-            told = _IP.sub(self._address, told)
+            told = IP.sub(self._address, told)
         if told != text and len(text) <= min(_LONGEST, self._room):
             self._told_before[text] = told
             self._room -= len(text)
@@ -483,11 +484,8 @@ class Redactor:
                 self._of(label, piece)
 
     def _address(self, match: re.Match[str]) -> str:
-        try:
-            ipaddress.ip_address(match[0])
-        except ValueError:
-            return match[0]
-        return self._of("ip", match[0])
+        start = address_in(match[0])
+        return match[0][:start] + (self._of("ip", match[0][start:]) if start < len(match[0]) else "")
 
     def _knows(self, placeholder: str) -> bool:
         return placeholder.lower() in self._secrets

@@ -7,7 +7,9 @@ Each begins at one of a few fixed texts (`places` finds these in one pass) and r
 
 from __future__ import annotations
 
+import ipaddress
 import re
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
@@ -19,6 +21,33 @@ LABELS: Final = ("password", "key", "token", "private_key", "cookie", "email", "
 """What placeholders are called after; `literal` stands for text that looks like one."""
 
 PLACEHOLDER = re.compile(rf"<({'|'.join(LABELS)})_(\d{{1,9}})>", re.IGNORECASE)
+
+AT = ("@", "%40", "%2540", "&#64;", "&#x40;", "&commat;", r"\u0040")
+"""How the sign of an e-mail address is written: as it is, in a URL (within another one, too), in HTML, in JSON."""
+_MAILED = (
+    rf"(?=[@%&\\])(?:{'|'.join(map(re.escape, AT))})"
+    # a name with a letter behind its last dot (IDN, too), or an address, as it is or in brackets
+    r"(?:(?:[\w-]{1,63}+\.){1,8}(?:xn--[a-zA-Z0-9-]{2,59}+|[^\W\d_]{2,24}+)(?!-|[^\W_])"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)|\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\])"
+)
+EMAIL = re.compile(rf"(?<![\w.+-])[\w.+-]{{1,64}}+(?:[%'](?!(?<=%)(?:25)?40)[\w.+-]{{0,64}}+){{0,8}}+{_MAILED}")
+EMAIL_OF_OTHER = re.compile(rf"""(?:"[^"<>\r\n]{{1,64}}"|\#){_MAILED}""")
+"""Of a user in quotes, or one that a template of log lines has a variable for."""
+_IPV4 = r"\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)"
+IP = re.compile(
+    rf"(?<![\w.]){_IPV4}|(?<![\w:.])(?:[0-9a-fA-F]{{0,4}}:){{2,7}}(?:{_IPV4}|(?:[0-9a-fA-F]{{1,4}}|(?<=::))(?![\w:]|\.\d))"
+)
+"""Addresses of IPv4 and IPv6, the latter with one of the former in it, too. What looks like one may be none."""
+
+
+def address_in(text: str) -> int:
+    """Where the address begins that `text`, found by `IP`, ends with: `12:30:10.1.2.3` is none, but has one. Its length
+    where it has none."""
+    for start in (0, text.rfind(":") + 1):
+        with suppress(ValueError):
+            ipaddress.ip_address(text[start:])
+            return start
+    return len(text)
 
 
 class _Form(NamedTuple):
