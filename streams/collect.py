@@ -3,9 +3,10 @@
 Rules:
 - Alerts of one group become one request. Its id is made of the fingerprint and the start of the first of them, so a
   group that is sent again overwrites its own result.
-- What is read: between `window_minutes` before the first start and now, the alerts' entities, every service that they
-  call, directly or through others, and their direct callers. Each partition that one of them needs is read once. The
-  entity of an alert is found as the intake finds a record's (`hyve.formats.entities`).
+- What is read: between `window_minutes` before the first start and now (and what is here already of clocks that are
+  up to HYVE_TIME_AHEAD ahead), the alerts' entities, every service that they call, directly or through others, and
+  their direct callers. Each partition that one of them needs is read once. The entity of an alert is found as the
+  intake finds a record's (`hyve.formats.entities`).
 - The newest telemetry is kept where the byte limit cuts; what was cut is said in the request's notes,
   with counts.
 - Telemetry may still be on its way when the alert comes: a read ends on silence (see `workers.kafka`).
@@ -196,7 +197,8 @@ def read_around(settings: Settings, entities: Sequence[str], since: int, until: 
     around: set[str] = set()
     wanted: set[bytes] | None = {key_of(entity) for entity in entities} or None
     deadline = time.monotonic() + settings.collect_timeout
-    with RangeReader(settings, settings.topic("telemetry"), since, until, deadline) as reader:
+    ahead = int(settings.time_ahead * 1000)  # clocks of services: what is dated later stands under the time it came
+    with RangeReader(settings, settings.topic("telemetry"), since, until, deadline, ahead=ahead) as reader:
         while True:
             count = reader.partitions
             need = set(range(count)) if wanted is None else {partition_of(name, count) for name in wanted}

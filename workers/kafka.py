@@ -301,13 +301,16 @@ def read_one(settings: Settings, position: Position, timeout: float = 15.0) -> b
 
 
 class RangeReader:
-    """Reads records between two times (epoch ms, both included), one connection for several rounds.
+    """Reads records between two times (epoch ms, both included), one connection for several rounds. What came before
+    that is dated up to `ahead` ms after the second time is taken too.
 
     `timed_out` says that the deadline ended a round before the partition's end.
     """
 
-    def __init__(self, settings: Settings, topic: str, since: int, until: int, deadline: float) -> None:
-        self._settings, self._topic = settings, topic
+    def __init__(
+        self, settings: Settings, topic: str, since: int, until: int, deadline: float, *, ahead: int = 0
+    ) -> None:
+        self._settings, self._topic, self._ahead = settings, topic, ahead
         self._since, self._until = since, until
         self._deadline = deadline
         self.timed_out = False
@@ -361,7 +364,7 @@ class RangeReader:
                     for record in records:
                         if record.timestamp > self._until and record.offset >= ends.get(place, 0):
                             open_.discard(place)
-                        if self._since <= record.timestamp <= self._until and record.value is not None:
+                        if self._since <= record.timestamp <= self._until + self._ahead and record.value is not None:
                             yield Stored.of(record)
                     if place not in open_:
                         consumer.pause(place)

@@ -70,7 +70,7 @@ def test_a_read_by_time_checks_each_record_and_is_not_ended_by_a_clock_that_runs
 ) -> None:
     kafka.create_topics(settings)
     now = int(time.time() * 1000)
-    times = [now - 9000, now + 3_600_000, now - 3000, now - 60_000, now - 1000, now - 5000]
+    times = [now - 9000, now + 3_600_000, now - 3000, now - 60_000, now - 1000, now - 5000, now + 240_000]
     with kafka.producing(settings) as producer:
         for when in times:
             producer.send(settings.topic("telemetry"), str(when).encode(), key=b"e", timestamp_ms=when)
@@ -78,6 +78,10 @@ def test_a_read_by_time_checks_each_record_and_is_not_ended_by_a_clock_that_runs
         found = [int(record.value) for record in reader.read(range(reader.partitions))]
         assert not reader.timed_out
     assert found == [now - 9000, now - 3000, now - 1000, now - 5000]
+    deadline = time.monotonic() + 10
+    with RangeReader(settings, settings.topic("telemetry"), now - 9000, now, deadline, ahead=300_000) as reader:
+        assert [int(record.value) for record in reader.read(range(reader.partitions))] == [*found, now + 240_000]
+        assert not reader.timed_out
 
 
 def test_a_read_by_time_ends_at_its_deadline(settings: Settings) -> None:

@@ -202,7 +202,8 @@ class Topic:
         self.partitions = 6
         self.timed_out = False
 
-    def __call__(self, *_: object) -> Topic:
+    def __call__(self, *_: object, ahead: int) -> Topic:
+        self.ahead = ahead
         return self
 
     def __enter__(self) -> Topic:
@@ -327,3 +328,10 @@ async def test_a_store_of_large_data_that_is_away_for_a_while_costs_no_alert_its
     monkeypatch.setattr(patience, "SECONDS", 0.05)
     with pytest.raises(Poison, match="can't be written: OSError: gone"):
         await Collect(load()).request([ALERT])
+
+
+async def test_what_came_of_clocks_that_are_ahead_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The intake lets such events keep their time, and gives those further ahead the one at which they came."""
+    topic = Topic(log_of("cart"))
+    await asked_of(topic, {"service": "cart"}, monkeypatch, time_ahead=90)
+    assert topic.ahead == 90_000
