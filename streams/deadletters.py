@@ -330,7 +330,7 @@ def renewed(value: bytes, deadline: int) -> bytes:
 
 def described(letter: Letter) -> dict[str, Any]:
     """A letter for programs: its fields, its name, and its record as text where it is text."""
-    fields = letter.record.model_dump(mode="json", exclude={"value", "key"})
+    fields = letter.record.model_dump(mode="json", exclude={"value", "key", "replayed"})
     key = None if letter.damaged else letter.key
     return {
         "id": letter.id,
