@@ -196,7 +196,7 @@ async def deliver_or_bury(send: Send, out: Iterable[Outgoing], record: Incoming,
 
 def make_app(
     settings: Settings, kind: str, *, buffer: int, last: Sequence[str] = (), web: bool = False, linger: float = 0.0
-) -> faust.App:
+) -> App:
     """The Faust application of one kind of worker; its consumer group is `<prefix>-<kind>`.
 
     `buffer` bounds the records that are fetched ahead; below its agents' limits it slows them. Topics that come `last`
@@ -238,11 +238,17 @@ def make_app(
         producer_acks=-1,
         producer_partitioner=partitioner,
         worker_redirect_stdouts=False,
-        web_enabled=web,
-        web_bind=settings.http_host,
-        web_port=settings.http_port,
-        web_application_options={"client_max_size": settings.webhook_bytes} if web else None,
+        **_web(settings) if web else {"web_enabled": False},
     )
+
+
+def _web(settings: Settings) -> dict[str, Any]:
+    return {
+        "web_enabled": True,
+        "web_bind": settings.http_host,
+        "web_port": settings.http_port,
+        "web_application_options": {"client_max_size": settings.webhook_bytes},
+    }
 
 
 def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:

@@ -28,7 +28,7 @@ What Faust does for each record beside handing it on cost as much as our work on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -192,7 +192,7 @@ class Consumer(aiokafka.Consumer):
 
     async def perform_seek(self) -> None:
         if self._giving_up:
-            return  # what is polled then is read again by who gets the partition; the books are needed for what is in hand
+            return  # what is polled then is left to who gets the partition; the books are those of what is in hand
         self._first.clear()
         await super().perform_seek()
 
@@ -249,13 +249,21 @@ class Uncounted(Monitor):
 
 class App(faust.App):
     """A Faust application with such a consumer. `without_holes` are the full names of the topics that HYVE writes,
-    `last` those whose records wait for others."""
+    `last` those whose records wait for others. `first` is awaited before the group is joined: whoever gets partitions
+    must be able to work on them."""
+
+    first: Callable[[], Awaitable[None]] | None = None
 
     def __init__(
         self, *given: Any, without_holes: frozenset[str], last: frozenset[str] = frozenset(), **named: Any
     ) -> None:
         super().__init__(*given, **named)
         self._without_holes, self._last = without_holes, last
+
+    async def on_first_start(self) -> None:
+        await super().on_first_start()
+        if self.first is not None:
+            await self.first()
 
     def _new_transport(self) -> Any:
         transport: Any = super()._new_transport()

@@ -26,6 +26,7 @@ from streams.alerts import PATH, mount
 from streams.answered import Answered
 from streams.app import make_app, sender, serve
 from streams.app import run as run_app
+from streams.commits import App
 from streams.health import Health
 from streams.intake import Intake
 from streams.llm import LlmStage
@@ -80,7 +81,7 @@ def run(kind: Kind, settings: Settings, *, stop_with_stdin: bool = False) -> Non
     run_app(app, settings, health.in_hand)
 
 
-def _intake(settings: Settings, health: Health) -> faust.App:
+def _intake(settings: Settings, health: Health) -> App:
     app = make_app(settings, "intake", buffer=settings.raw_batch, web=True, linger=0.005)
     send = health.sending(sender(app, settings))
     mount(app, settings, send)
@@ -99,7 +100,7 @@ def _intake(settings: Settings, health: Health) -> faust.App:
     return app
 
 
-def _store(settings: Settings, health: Health) -> faust.App:
+def _store(settings: Settings, health: Health) -> App:
     app = make_app(settings, "store", buffer=settings.batch, last=[settings.topic("requests")])
     together = Together(min(_A_PROCESS * settings.pool_size, settings.batch), _STORE_WAITS)
     send = together.sending(health.sending(sender(app, settings)))
@@ -128,10 +129,12 @@ def _store(settings: Settings, health: Health) -> faust.App:
     metrics.POOL_STORES.set_function(lambda: pool.held)
     health.waits("pool", "the pool's processes are starting")
 
-    async def hold() -> None:
-        # A task of the application: it starts with the worker, and is cancelled after the streams have drained.
+    async def warm() -> None:
         await pool.warm()
         health.there("pool")
+
+    async def hold() -> None:
+        # A task of the application: it is cancelled after the streams have drained.
         try:
             await asyncio.Event().wait()
         finally:
@@ -141,12 +144,13 @@ def _store(settings: Settings, health: Health) -> faust.App:
         if closed := await pool.expire(settings.pool_ttl):
             log.info("store: %d stores were closed after %g s without an answer", closed, settings.pool_ttl)
 
+    app.first = warm
     app.task(hold)
     app.timer(min(60.0, settings.pool_ttl))(expire)
     return app
 
 
-def _llm(settings: Settings, health: Health) -> faust.App:
+def _llm(settings: Settings, health: Health) -> App:
     limit = max(settings.batch, settings.llm_concurrency)
     app = make_app(settings, "llm", buffer=limit)
     together = Together(1, _LLM_WAITS)

@@ -1,9 +1,9 @@
 """Which model is asked, and when: limits of each model, its circuit breaker, and the one that stands in for it.
 
 Rules:
-- A model has at most `concurrency` calls in flight, and within any 60 seconds no more calls and tokens begin than may in
-  a minute, tries of a call counted. Tokens are counted as servers do: those of the prompt and the most that the answer
-  may have. Limits hold for one process.
+- A model has at most `concurrency` calls in flight, and within any 60 seconds no more calls and tokens begin than may
+  in a minute, tries of a call counted. Tokens are counted as servers do: those of the prompt and the most that the
+  answer may have. Limits hold for one process.
 - A call that gets no turn within `patience` fails as "rate"; it was never sent.
 - After `failures` calls in a row that the server failed (no capacity, errors, silence), each try of each request
   counted, the breaker is open: the model isn't asked for `rest` seconds, or for as long as its Retry-After says, not
@@ -126,7 +126,7 @@ class Pace:
     async def turn(self, tokens: int) -> None:
         """Returns when a call of so many tokens may begin. One of more than a minute's has a minute for itself."""
         async with self._turn:
-            while (left := self.begin(tokens)) > 0:
+            while (left := self.begin(tokens)) > 0:  # noqa: ASYNC110 - time has no events
                 await asyncio.sleep(left)
 
     def begin(self, tokens: int) -> float:
@@ -147,7 +147,8 @@ class Pace:
 class Limited:
     """A model behind its limits and its breaker.
 
-    `max_tokens` 0 is no limit of an answer that is known; `patience` is in seconds, `prices` are of a million tokens asked and answered.
+    `max_tokens` are the longest answer's, 0 where that is not known; `patience` is in seconds, `prices` are of a
+    million tokens asked and answered.
     """
 
     def __init__(

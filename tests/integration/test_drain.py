@@ -125,7 +125,8 @@ def test_llm_workers_come_and_go_and_no_prompt_is_asked_twice(make_pipeline: Cal
         pipeline.supervisor.start("llm2", worker_command("llm"), second)
         until(lambda: ready("llm2", 1), 60)
         for name in ("llm", "llm2"):
-            until(lambda count=model.calls.total() + 4: asked_on() >= count, 60)
+            before = model.calls.total()
+            until(lambda before=before: asked_on() >= before + 4, 60)
             os.kill(pipeline.supervisor.pid(name), signal.SIGTERM)  # who supervises it starts it again
             until(lambda name=name: ready(name, 2), 90)
         assert [pipeline.result(name, 90).mode for name in asked] == ["query"] * len(asked)

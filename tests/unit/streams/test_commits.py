@@ -220,7 +220,7 @@ class Giving(commits.Consumer):
 
 @pytest.mark.parametrize(("stops", "told"), [(False, [8]), (True, [8, "closed"])])
 async def test_partitions_are_given_up_when_what_was_in_hand_is_committed(stops: bool, told: list[Any]) -> None:
-    """Invariant 8: else whoever gets the partitions does all of it again. A worker that was told to stop is no other."""
+    """Invariant 8: else whoever gets them does all of it again. A worker that was told to stop is no other."""
     consumer = Giving(stops=stops)
     await consumer.on_partitions_revoked({OURS})
     assert (consumer.told, consumer.seeks) == (told, 0)

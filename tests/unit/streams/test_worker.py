@@ -8,7 +8,10 @@ import pytest
 
 from hyve.errors import HyveError
 from streams import worker
+from streams.app import make_app
+from streams.health import Health
 from workers import kafka
+from workers.pool import StorePool
 from workers.settings import load
 
 
@@ -37,3 +40,28 @@ def test_a_claim_store_that_can_not_be_is_told_at_start(kind: str, monkeypatch: 
     monkeypatch.setattr(kafka, "create_topics", touched)
     with pytest.raises(HyveError, match="HYVE_CLAIM_URL: 'ftp://x' is none of"):
         worker.run(kind, load(claim_url="ftp://x"))  # type: ignore[arg-type]
+
+
+def test_only_who_serves_the_webhook_needs_its_port() -> None:
+    """One environment may serve all workers, with any free port for the webhook."""
+    for kind in ("store", "llm"):
+        app = make_app(load(http_port=0), kind, buffer=4)
+        assert not app.conf.web_enabled
+    assert make_app(load(http_port=8_123), "intake", buffer=4, web=True).conf.web_port == 8_123
+
+
+async def test_a_store_worker_joins_its_group_when_its_pool_can_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions that it takes before stand still meanwhile, though another worker had them."""
+    told = []
+
+    async def warm(pool: StorePool) -> None:
+        told.append("warm")
+
+    settings = load()
+    health = Health(settings, "store")
+    monkeypatch.setattr(StorePool, "warm", warm)
+    monkeypatch.setattr(health, "there", told.append)
+    app = worker._store(settings, health)
+    assert told == []
+    await app.on_first_start()  # Faust starts the consumer after it
+    assert told == ["warm", "pool"]
