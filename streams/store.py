@@ -45,6 +45,9 @@ ASKED: Final = 1
 FOLLOWED: Final = 2
 DONE: Final = 3
 
+_SAID = 2_000
+"""Characters of a model's text that a failed result shows."""
+
 
 class Progress:
     """How far each request got in this process, and what tells it from others of its id; the oldest are forgotten."""
@@ -293,16 +296,21 @@ class StoreStage:
     def _failed(self, command: StoreCommand, why: str) -> Sequence[Outgoing]:
         """The failed result of a request whose prompt is out: what a model still says to it comes too late."""
         self._progress.reached(command.request_id, DONE)
-        account = command.account
+        account, now = command.account, now_ms()
+        mode = "query" if command.hop == 2 and command.kind != "rules" else command.kind
+        said = f"what the model said, which could not be checked: {command.text.strip()[:_SAID]}"
         diagnosis = Diagnosis(
             "failed",
             why,
+            mode=mode,
+            model="rules" if mode == "rules" else account.model or "rules",
             calls=account.calls,
             cost=account.cost,
             tokens=Tokens(account.original, account.prompt, account.follow_up, account.completion),
-            ms=dict(account.ms),
+            ms={**account.ms, **({"total": float(max(0, now - account.created))} if account.created else {})},
+            notes=(said,) if command.text.strip() else (),
         )
-        failed = DiagnosisResult.of(diagnosis, request_id=command.request_id, finished=now_ms())
+        failed = DiagnosisResult.of(diagnosis, request_id=command.request_id, finished=now)
         return self._result(failed, command.digest)
 
     def _result(self, result: DiagnosisResult, digest: str) -> Sequence[Outgoing]:

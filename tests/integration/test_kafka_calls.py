@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewTopic
 
 from hyve.errors import HyveError
 from schemas import Position
@@ -55,6 +57,33 @@ def test_a_large_record_is_read_again_by_its_position(settings: Settings) -> Non
         with pytest.raises(RecordGone, match="the partition ends before") as caught:
             kafka.read_one(settings, nowhere, timeout=60)
         assert not isinstance(caught.value, RecordLate)
+
+
+@pytest.mark.apache
+def test_a_record_that_retention_took_is_told_to_be_gone_at_once(settings: Settings) -> None:
+    """A worker that waits for it holds up others."""
+    kafka.create_topics(settings)
+    with kafka.producing(settings) as producer:
+        sent = [producer.send(settings.topic("requests"), b"x", key=b"gone") for _ in range(3)]
+        place = sent[2].get(10)
+    admin = KafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
+    admin.delete_records({TopicPartition(place.topic, place.partition): place.offset})
+    admin.close()
+    position = Position(topic=place.topic, partition=place.partition, offset=place.offset - 1)
+    with pytest.raises(RecordGone, match="its topic's retention has passed"):
+        kafka.read_one(settings, position, timeout=600)
+
+
+def test_topics_that_would_not_fit_each_other_are_refused_before_any_is_made(broker: str, run_id: str) -> None:
+    settings = load(bootstrap_servers=broker, topic_prefix=f"unlike-{run_id}")
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    admin.create_topics([NewTopic(settings.topic("requests"), 2, 1)])
+    admin.close()
+    with pytest.raises(
+        HyveError, match=r"requests has \(or would get\) 2 partitions and .*queries 6: they need the same"
+    ):
+        kafka.create_topics(settings)
+    assert set(kafka.list_topics(settings)) == {settings.topic("requests")}
 
 
 def test_keys_land_where_partition_of_says(settings: Settings) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from hyve.diagnosis import Diagnosis
 from hyve.errors import HyveError
-from schemas import Account, Position, StoreCommand
+from schemas import Account, Position, RequestMetrics, StoreCommand
 from streams import patience
 from streams.answered import Answered
 from streams.app import Incoming, Outgoing, Poison, now_ms
@@ -143,8 +143,25 @@ async def test_a_request_record_that_is_gone_fails_the_request_and_says_so() -> 
     def read(position: Position) -> bytes:
         raise RecordGone("the request record is gone")
 
-    done = result(await stage(Pool(), read).command(command()))
+    made = await stage(Pool(), read).command(command(text="disk is full"))
+    done = result(made)
     assert (done.status, done.summary) == ("failed", "the request record is gone")
+    assert done.notes == ("what the model said, which could not be checked: disk is full",)
+    assert (done.mode, done.model, done.calls, done.ms["total"] >= 0) == ("direct", "m", 1, True)
+    told = RequestMetrics.from_bytes(made[1].value)
+    assert (told.mode, told.model, told.ms) == (done.mode, done.model, done.ms)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hop", "mode"),
+    [("rules", 1, "rules"), ("query", 1, "query"), ("template", 1, "template"), ("direct", 2, "query")],
+)
+async def test_a_request_that_failed_says_how_it_was_answered(kind: str, hop: int, mode: str) -> None:
+    def read(position: Position) -> bytes:
+        raise RecordGone("the request record is gone")
+
+    done = result(await stage(Pool(), read).command(command(kind, hop=hop)))
+    assert (done.status, done.mode, done.model) == ("failed", mode, "rules" if mode == "rules" else "m")
 
 
 @pytest.mark.parametrize("error", [HyveError("cannot reach a Kafka broker"), RecordLate("it did not come within 15 s")])
