@@ -4,7 +4,7 @@ Rules:
 - Labels, names and ids are anybody's. Control characters are written as escapes, so that nobody else writes a line of
   the log or speaks to the terminal that shows it; what is longer than LONGEST characters is cut, and says so.
 - Only a traceback has more lines. They are indented: none of them begins as a line of the log does.
-- What libraries say again and again is said seldom.
+- What libraries say again and again is said seldom, and what is no fault, though they call it one, not at all.
 """
 
 from __future__ import annotations
@@ -42,6 +42,20 @@ class Seldom(logging.Filter):
 
 
 _SELDOM = Seldom(60.0)
+
+_USUAL: Final = {
+    "Heartbeat failed for group %s because it is rebalancing": "",
+    "Group Coordinator Request failed: %s": "[Error 15]",
+}
+"""What the Kafka client says while workers come and go, and where a broker has not begun to coordinate yet (with these
+words in it): what doesn't end is told by `streams.health`."""
+
+
+def unusual(record: logging.LogRecord) -> bool:
+    """Whether a line of a library's is more than that."""
+    words = _USUAL.get(str(record.msg))
+    return words is None or words not in record.getMessage()
+
 
 LONGEST: Final = 2_000
 """Characters of the longest line's text."""
@@ -105,4 +119,5 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in tuple(logging.root.manager.loggerDict):
         if name.partition(".")[0] in noisy:
+            logging.getLogger(name).addFilter(unusual)
             logging.getLogger(name).addFilter(_SELDOM)

@@ -48,6 +48,10 @@ _SERVERS_FAULT = frozenset({"rate", "server", "timeout", "connection"})
 _LONGEST_REST = 3_600.0
 
 
+class Resting(ModelError):
+    """The model was not asked, as its breaker is open: the log was told when it opened."""
+
+
 class Breaker:
     """Counts a server's failures in a row. `clock` gives seconds, `name` is the model's, for the log."""
 
@@ -191,7 +195,7 @@ class Limited:
     def _check(self) -> None:
         if (left := self._breaker.left) > 0:
             self._on_call(self.name, "resting")
-            raise ModelError(f"{self.name} failed and is not asked for another {left:.0f} s", "server", left)
+            raise Resting(f"{self.name} failed and is not asked for another {left:.0f} s", "server", left)
 
     async def _pass(self, messages: Messages, tools: Messages) -> None:
         try:
@@ -267,7 +271,8 @@ class Route:
             except ModelError as error:
                 met.append(error)
                 if len(met) < len(self._models):
-                    log.warning("llm: %s: the next model is asked", error)
+                    level = logging.DEBUG if isinstance(error, Resting) else logging.WARNING
+                    log.log(level, "llm: %s: the next model is asked", error)
         first, *others = met
         said = "".join(f"; then {error}" for error in others)
         raise ModelError(f"{first}{said}", first.kind, first.retry_after)

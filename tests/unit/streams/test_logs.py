@@ -39,6 +39,20 @@ def test_a_logger_says_the_same_seldom() -> None:
     assert again == "Unable to connect to node 7 (999 more such lines before)"
 
 
+@pytest.mark.parametrize(
+    ("text", "given", "said"),
+    [
+        ("Heartbeat failed for group %s because it is rebalancing", "hyve-llm", False),
+        ("Group Coordinator Request failed: %s", "[Error 15] GroupCoordinatorNotAvailableError", False),
+        ("Group Coordinator Request failed: %s", "[Error 29] TopicAuthorizationFailedError", True),
+        ("Heartbeat failed for group %s because it is dead", "hyve-llm", True),
+    ],
+)
+def test_what_is_usual_when_workers_come_and_go_is_no_warning(text: str, given: str, said: bool) -> None:
+    record = logging.LogRecord("aiokafka.consumer", logging.ERROR, "", 1, text, (given,), None)
+    assert logs.unusual(record) is said
+
+
 def test_a_line_says_when_who_how_grave_and_what(capsys: pytest.CaptureFixture[str]) -> None:
     root = logging.getLogger()
     before, level = root.handlers[:], root.level

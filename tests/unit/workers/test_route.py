@@ -169,11 +169,12 @@ def test_a_burst_of_twice_the_limit_gets_its_turns_within_two_minutes() -> None:
 async def test_the_tries_of_a_call_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("random.uniform", lambda low, high: 0.0)
     with ScriptedLLM([{"status": 500}], repeat_last=True) as server:
-        route = configured(load(llm_base_url=server.url, llm_model="m", llm_requests_per_minute=2, llm_timeout=1))
+        route = configured(load(llm_base_url=server.url, llm_model="m", llm_requests_per_minute=2, llm_timeout=30))
         assert route is not None
         assert (await failing(route)).kind == "server"
         assert len(server.requests) == 2
-        assert "HYVE_LLM_REQUESTS_PER_MINUTE" in str(await failing(route))
+        with pytest.raises(TimeoutError):  # it waits for its turn
+            await asyncio.wait_for(route.complete(MESSAGES, ()), 0.2)
         assert len(server.requests) == 2
         await route.aclose()
 
@@ -183,10 +184,12 @@ async def test_the_longest_answer_is_counted_as_it_is_sent(api: str, most: int, 
     """Anthropic's API always wants a limit: what is sent without a set one counts."""
     with ScriptedLLM([{"raw": "{}"}], repeat_last=True) as server:
         given = {"llm_base_url": server.url, "llm_model": "m", "llm_api": api, "llm_max_tokens": most}
-        route = configured(load(**given, llm_tokens_per_minute=9_999, llm_timeout=1, llm_breaker_failures=50))
+        route = configured(load(**given, llm_tokens_per_minute=9_999, llm_timeout=30, llm_breaker_failures=50))
         assert route is not None
-        met = [await failing(route) for _ in range(calls + 1)]
-        assert [error.kind for error in met] == ["reply"] * calls + ["rate"]
+        assert [(await failing(route)).kind for _ in range(calls)] == ["reply"] * calls
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(route.complete(MESSAGES, ()), 0.2)
+        assert len(server.requests) == calls
         sent = server.requests[0].body.get("max_tokens", 0)
         assert sent == (most or (4_096 if api == "anthropic" else 0))
         await route.aclose()
@@ -447,3 +450,15 @@ async def test_a_reply_that_says_nothing_usable_is_a_failure_like_others(
     error = await failing(Route([Fake(reply), Fake(DOWN, name="n")]))
     assert error.kind == "reply"
     assert str(error).endswith("; then m failed (status 500)")
+
+
+async def test_that_the_next_model_is_asked_is_told_but_not_while_the_first_rests(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first = Limited(Fake(DOWN, name="m1"), breaker=Breaker(2, 30.0, Clock(), "m1"))
+    route = Route([first, Fake("ok", name="m2")])
+    for _ in range(20):
+        assert (await route.complete(MESSAGES, ())).text == "ok"
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [line.endswith("the next model is asked") for line in told] == [True, False, True]
+    assert told[1].startswith("llm: m1 failed 2 times in a row")
