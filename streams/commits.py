@@ -28,7 +28,7 @@ What Faust does for each record beside handing it on cost as much as our work on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, MutableMapping
 from functools import partial
 from typing import Any, cast
 
@@ -178,7 +178,7 @@ class Consumer(aiokafka.Consumer):
                 await self._on_partitions_revoked(revoked)
         finally:
             self._giving_up = False
-            books: tuple[dict[TP, Any], ...] = (
+            books: tuple[MutableMapping[TP, Any], ...] = (
                 self._gap,
                 self._acked,
                 self._acked_index,
