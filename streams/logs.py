@@ -46,9 +46,11 @@ _SELDOM = Seldom(60.0)
 _USUAL: Final = {
     "Heartbeat failed for group %s because it is rebalancing": "",
     "Group Coordinator Request failed: %s": "[Error 15]",
+    "Warning: Task timed out!": "",
+    "Please make sure it's hanging before restart.": "",
 }
-"""What the Kafka client says while workers come and go, and where a broker has not begun to coordinate yet (with these
-words in it): what doesn't end is told by `streams.health`."""
+"""What Faust and the Kafka client say while workers come and go (what is in hand may take longer than a session), and
+where a broker has not begun to coordinate yet (with these words in it). What doesn't end is told by `streams.health`."""
 
 
 def unusual(record: logging.LogRecord) -> bool:

@@ -46,10 +46,11 @@ def test_a_logger_says_the_same_seldom() -> None:
         ("Group Coordinator Request failed: %s", "[Error 15] GroupCoordinatorNotAvailableError", False),
         ("Group Coordinator Request failed: %s", "[Error 29] TopicAuthorizationFailedError", True),
         ("Heartbeat failed for group %s because it is dead", "hyve-llm", True),
+        ("Warning: Task timed out!", "", False),
     ],
 )
 def test_what_is_usual_when_workers_come_and_go_is_no_warning(text: str, given: str, said: bool) -> None:
-    record = logging.LogRecord("aiokafka.consumer", logging.ERROR, "", 1, text, (given,), None)
+    record = logging.LogRecord("aiokafka.consumer", logging.ERROR, "", 1, text, (given,) if given else (), None)
     assert logs.unusual(record) is said
 
 
