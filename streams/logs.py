@@ -50,7 +50,7 @@ _USUAL: Final = {
     "Please make sure it's hanging before restart.": "",
 }
 """What Faust and the Kafka client say while workers come and go (what is in hand may take longer than a session), and
-where a broker has not begun to coordinate yet (with these words in it). What doesn't end is told by `streams.health`."""
+where a broker doesn't coordinate yet (with these words in it). What doesn't end is told by `streams.health`."""
 
 
 def unusual(record: logging.LogRecord) -> bool:
