@@ -7,10 +7,10 @@ Kafka timeouts' defaults suit a real broker. On the embedded one, a group join t
 half of the rebalance timeout, so its workers are given short ones (see `EMBEDDED`).
 
 How the timeouts stand to each other:
-- A worker gives its partitions away when the records in hand are done and committed, and the group waits for it as long
-  as `rebalance_timeout` says. Less than the longest call loses nothing: offsets are committed in order, and what another
-  worker takes up again has a deterministic id. But it costs the work twice, so the default is above, and a worker that
-  is given less says so. Much more would let one that hangs hold up its whole group.
+- A worker gives its partitions away when the records in hand are done and committed, and the group waits for it as
+  long as `rebalance_timeout` says. Less than the longest call loses nothing: offsets are committed in order, and what
+  another worker takes up again has a deterministic id. But it costs the work twice, so the default is above, and a
+  worker that is given less says so. Much more would let one that hangs hold up its whole group.
 - A worker that is killed commits nothing more. After `session_timeout` others do again what it had in hand, what was
   done but waits for an earlier record of its partition, and the last second's: of an LLM worker each is one more call
   that is paid. A request has one result all the same.
