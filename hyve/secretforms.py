@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
@@ -35,11 +36,13 @@ EMAIL_OF_OTHER = re.compile(rf"""(?:"[^"<>\r\n]{{1,64}}"|\#){_MAILED}""")
 """Of a user in quotes, or one that a template of log lines has a variable for."""
 _IPV4 = r"\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)"
 IP = re.compile(
-    rf"(?<![\w.]){_IPV4}|(?<![\w:.])(?:[0-9a-fA-F]{{0,4}}:){{2,7}}(?:{_IPV4}|(?:[0-9a-fA-F]{{1,4}}|(?<=::))(?![\w:]|\.\d))"
+    rf"(?<![\w.])(?:{_IPV4}|(?<!:)[0-9a-fA-F]{{0,4}}+:(?:[0-9a-fA-F]{{0,4}}:){{1,6}}"
+    rf"(?:{_IPV4}|(?:[0-9a-fA-F]{{1,4}}|(?<=::))(?![\w:]|\.\d)))"
 )
 """Addresses of IPv4 and IPv6, the latter with one of the former in it, too. What looks like one may be none."""
 
 
+@lru_cache(maxsize=4096)
 def address_in(text: str) -> int:
     """Where the address begins that `text`, found by `IP`, ends with: `12:30:10.1.2.3` is none, but has one. Its length
     where it has none."""
