@@ -152,6 +152,10 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
     "ragged rows": ("csv", lambda size: payloads.csv(size).replace(",ERROR", ",ERROR,,,")),
     "tabs": ("csv", _repeated("\t")),
     "semicolons on lines": ("csv", _repeated("a;b;c\n;;\n")),
+    "tables of aligned columns": (
+        "short lines",
+        _repeated("$ kubectl get pods\nNAME    READY   AGE\nweb-0   1/1     5m\nweb-1   0/1     12s\n\n"),
+    ),
 }
 
 

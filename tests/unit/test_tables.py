@@ -229,6 +229,7 @@ def test_one_name_many_times_takes_no_long_time() -> None:
         "    | x+\n",
         "1 2\n",
         "1 2 3 4 5 6 7 8 9\n",
+        "NAME   READY   AGE\nweb-{n}   1/1   5m\n\n",
         "Filesystem a b Mounted on\n",
         "Filesystem a b Mounted on\n" + "a " * 499 + "\n",
     ],

@@ -307,3 +307,53 @@ def test_filesystems(text: str, size: tuple[str, str], last: str) -> None:
         assert table.rows[-1]["Mounted on"] == last
         assert len(table.rows) == text.count("\n") - 1
         assert (before + text + behind)[table.start : table.end] == text.rstrip()
+
+
+def test_the_biggest_processes_of_ps() -> None:
+    """All of them have numbers that are too wide for their columns; nothing else tells where TTY begins."""
+    table = only(
+        "USER       PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n"
+        "root     27489 11.8  3.4 3591588 859460 ?      Rl   20:12   3:32 python -u -c 0:34 x\n"
+        "root     32723  4.8  2.0 6448288 513096 ?      SNsl 20:15   1:19 java -Xmx512m kafka.Kafka\n"
+    )
+    assert [list(row.values()) for row in table.rows] == [
+        ["root", "27489", "11.8", "3.4", "3591588", "859460", "?", "Rl", "20:12", "3:32", "python -u -c 0:34 x"],
+        ["root", "32723", "4.8", "2.0", "6448288", "513096", "?", "SNsl", "20:15", "1:19", "java -Xmx512m kafka.Kafka"],
+    ]
+    assert (list(table.rows[0])[5:7], table.flags) == (["RSS", "TTY"], ())
+
+
+def test_rows_that_are_watched() -> None:
+    table = only(
+        "NAME                  READY   STATUS        RESTARTS   AGE\n"
+        "checkout-5c9f-xk2lp   1/1     Terminating   0          2m10s\n"
+        "web-0                 0/1     CrashLoopBackOff   0          5m\n"
+        "web-0                 1/1     Error              1 (3s ago)   12s\n"
+    )
+    assert [list(row.values())[2:] for row in table.rows] == [
+        ["Terminating", "0", "2m10s"],
+        ["CrashLoopBackOff", "0", "5m"],
+        ["Error", "1 (3s ago)", "12s"],
+    ]
+
+
+def test_a_row_of_which_it_cannot_be_told() -> None:
+    """What is sure of it stays, the rest is no cell of a column; behind the table, lines are no rows."""
+    table = only(
+        "NAME    READY   STATUS    RESTARTS   AGE\n"
+        "web-1   1/1     Running   0          5d\n"
+        "web-2   0/1  Error  2 1 (3s ago)  6d  x  y\n"
+        "web-3   1/1     Running   0          7d\n"
+        "$ kubectl get nodes\n"
+    )
+    assert [row["NAME"] for row in table.rows] == ["web-1", "web-2", "web-3"]
+    assert table.rows[1] == {"NAME": "web-2", "extra_cells": ["0/1  Error  2 1 (3s ago)  6d  x  y"]}
+    assert table.flags == ("ragged_rows",)
+
+
+def test_a_header_that_comes_again_and_another_one() -> None:
+    pods = "NAME     CPU(cores)   MEMORY(bytes)\nweb-1    12m          120Mi\nweb-2    3m           45Mi\n"
+    nodes = "NAME   CPU(cores)   CPU%   MEMORY(bytes)   MEMORY%\nn1     321m         16%    2100Mi          55%\n"
+    first, second = find(pods * 2 + nodes)
+    assert ([row["NAME"] for row in first.rows], first.flags) == (["web-1", "web-2"] * 2, ("concatenated",))
+    assert [list(row.values()) for row in second.rows] == [["n1", "321m", "16%", "2100Mi", "55%"]]
