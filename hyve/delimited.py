@@ -28,6 +28,10 @@ _HEADER_CHARS = 1 << 20
 _COMMENTS = 5
 """Lines of comment before a header that are looked past."""
 _CELL = re.compile(r"(?:[^\W\d]|[@#])[^{}\"'=\n\t]{0,79}\Z")
+_SERIES = re.compile(r"(?![-+]?[\d.,]+\Z)[^\n\t]{1,1000}\Z")
+"""What may call a column of numbers."""
+_FIGURE = re.compile(r"(?:[-+]?\$?\d[\w.,%/ +-]*|[-+]?(?i:nan|inf|null|undefined)|-)?\Z")
+_INSTANT = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d{10}(?:\d{3}){0,3}(?:\.\d+)?\Z")
 _NAME = re.compile(r"(?:[^\W\d]|[@#%])(?:[\w .()/%$#@:+-]|[^\x00-\x7f]){0,60}\Z")
 NUMERIC = re.compile(r"[<>~+-]?\$?\d[\w.,:%+/() -]*\Z")
 DIGITS = re.compile(r"\d+")
@@ -136,7 +140,7 @@ def table_at(text: str, span: tuple[int, int], stop: int | None, least: int, kee
         head = text[start : min(ends)]
         for delimiter in DELIMITERS:
             if delimiter in head and (header := _header(head, delimiter)):
-                reading = _Reading(text, (start, end), delimiter, header, f"{delimiter} " in head, least, keep)
+                reading = _Reading(text, (start, end), delimiter, header, least, keep)
                 if table := reading.table(stop):
                     return table
         if head[:1] != "#":
@@ -147,15 +151,21 @@ def table_at(text: str, span: tuple[int, int], stop: int | None, least: int, kee
 
 
 def _header(head: str, delimiter: str) -> list[str] | None:
-    """The cells of a line that may be a header."""
+    """The cells of a line that may be a header: names, or a name and then anything that may call a column of numbers,
+    such as the labels of a series."""
     cells = first_row([head], delimiter)
-    if cells is None or len(cells) < 2 or any(len(cell.split()) > 4 for cell in cells):
-        return None  # names are short: more words make a sentence
-    if not all(_CELL.match(cell.strip()) or (cell == "" and i == 0) for i, cell in enumerate(cells[:-1])):
+    if cells is None or len(cells) < 2:
         return None
-    if not _CELL.match(cells[-1].strip()) and (cells[-1] or len(cells) < 3):
+    odd = [i for i, cell in enumerate(cells[:-1]) if not _is_name(cell) and (cell or i)]
+    if not _is_name(cells[-1]) and (cells[-1] or len(cells) < 3):
+        odd.append(len(cells) - 1)
+    if odd and (odd[0] == 0 or not all(_SERIES.match(cells[i]) for i in odd) or len(set(cells)) < len(cells)):
         return None
     return cells
+
+
+def _is_name(cell: str) -> bool:
+    return _CELL.match(cell.strip()) is not None and len(cell.split()) <= 4  # more words make a sentence
 
 
 @dataclass
@@ -192,13 +202,13 @@ class _Reading:
         span: tuple[int, int],
         delimiter: str,
         header: list[str],
-        spaced: bool,
         least: int,
         keep: bool,
     ) -> None:
         self.text, (self.start, self.end) = text, span
         self.delimiter, self.header, self.cells = delimiter, header, header
-        self.spaced, self.least = spaced, least
+        self.spaced, self.least = any(cell[:1] == " " for cell in header[1:]), least
+        self.series = [i for i, cell in enumerate(header) if cell and not _is_name(cell)]
         self.long = not keep and self.end - self.start >= strictjson.LONG
         self.held: list[list[str]] = []
         self.shown: list[list[str]] = []  # the first even rows; if all of them are empty, one that is not
@@ -217,7 +227,7 @@ class _Reading:
                         good = vars(self.counts).copy()
                     elif stop is not None:
                         break
-                if not self._goes_on(run.rows):
+                if not self._goes_on(run.rows) or (title and run.rows[0] == self.header):
                     if title or len(run.rows) > _TITLE or any(len(row) > 1 for row in run.rows):
                         break
                     title = run
@@ -280,7 +290,7 @@ class _Reading:
     def _holds(self) -> bool:
         """Whether the rows so far are a table's."""
         counts = self.counts
-        if counts.even < self.least:
+        if counts.even < self.least and (counts.even < 2 or not self._is_sure()):
             return False
         if counts.ragged:
             most = max(1, counts.rows // (5 if self._is_named() else 50)) if counts.even > 2 else 0
@@ -294,10 +304,21 @@ class _Reading:
             return False
         return all(_NAME.match(cell.strip()) for cell in self.header)
 
+    def _is_sure(self) -> bool:
+        """Whether few rows are a table's by what they are: below names, times, or numbers behind tabs."""
+        form = NUMERIC if self.delimiter == "\t" else _INSTANT
+        return self._is_named() and any(all(map(form.match, column)) for column in zip(*self.shown, strict=True))
+
     def _is_headed(self) -> bool:
         if self.headed:
             return True
-        found = is_header(self.cells, self.shown, self.spaced)
+        if self.series:
+            figures = [[row[i] for row in self.shown[:_SHOWN]] for i in self.series if i < len(self.cells)]
+            times = all(_INSTANT.match(row[0]) for row in self.shown[:_SHOWN])
+            found = (times or len(self.shown) > 1) and all(all(map(_FIGURE.match, column)) for column in figures)
+            found &= any(any(column) for column in figures)
+        else:
+            found = is_header(self.cells, self.shown, self.spaced)
         self.headed = found and len(self.shown) >= _SHOWN
         return found
 
@@ -307,6 +328,8 @@ class _Reading:
         width, first = len(self.cells), rows[0] if rows else []
         if not any(len(row) == width for row in rows[:FIRST]):
             return False
+        if len(first) == 1 and len(rows) > 1 and len(rows[1]) == width:  # a line of text, with a table of its own below
+            return rows[1] != self.header and self._goes_on(rows[1:]) if len(rows) > 2 else True
         if len(rows) == 1 or len(first) != width or first == self.header:
             return True
         if not all(_NAME.match(cell.strip()) for cell in first):

@@ -70,11 +70,13 @@ def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
 
 
 _BLOCK_END = re.compile(r"\n[ \t\r]*+(?=\n|\Z|```)")
+_BEFORE = 3
+"""Lines of text that may stand right before a table."""
 _FENCE = re.compile(r"\s*+(?:```[ \t]*+(?P<kind>\w*+)[^\n]*+\n)?")
 
 
 def _blocks(text: str) -> Iterator[Table]:
-    """The delimited tables among the blocks of lines, up to a blank line or a fence; one line may stand before them."""
+    """The delimited tables among the blocks of lines, up to a blank line or a fence; some lines may be before them."""
     start, fenced = 0, -1
     while start < len(text) and (fence := _FENCE.match(text, start)):
         match = _BLOCK_END.search(text, fence.end())
@@ -84,7 +86,7 @@ def _blocks(text: str) -> Iterator[Table]:
         if fenced < at:
             fenced = text.find("\n```", at) % (len(text) + 1)
         start = stop + 1
-        for _ in range(2):
+        for _ in range(_BEFORE + 1):
             newline = text.find("\n", at, stop)
             if newline < 0:
                 break

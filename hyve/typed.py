@@ -11,7 +11,9 @@ Rules:
 - Numbers with the time of the last one behind them, as kubectl prints restarts (`12 (2m14s ago)`), are the number.
 - Durations are in seconds (`1h2m`, `250ms`, `PT1.5S`). Where all is like `100m` it may be thousandths, and is none,
   unless the column's name tells: of a CPU it is thousandths (a number, of cores), of an age (`LAST SEEN`) minutes.
-- Sizes are in bytes, if of binary units (`128Mi`, `1.5 GiB`, `10B`): KB is 1,000 of them here and 1,024 there.
+- Sizes are in bytes: `128Mi` and `1.5 GiB` are of binary units, `512MB` and `100kB` of decimal ones, as the standard
+  has it. `5G` may be anything, and is none.
+- A 0 without a unit is as good as one with it. A column of which nothing can be read has none.
 - Percentages are the number before the sign.
 """
 
@@ -41,15 +43,17 @@ _AGO = r" \([^()]{1,40} ago\)$"
 _CORES = rf"{_DIGITS}m?"
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
-_OFFSET = r"[+-](?:[01]\d|2[0-3]):?[0-5]\d"
+_OFFSET = r"[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?"
 _ZONE = rf"(?:Z|UTC|GMT|{_OFFSET}(?: UTC)?)"
 _TIME = (
     rf"\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?: ?{_ZONE})?)?|\d{{4}}/\d\d/\d\d {_CLOCK}"
     rf"|\d\d/[A-Z][a-z]{{2}}/\d{{4}}:{_CLOCK} {_OFFSET}"
+    rf"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? [A-Z][a-z]{{2}} \d{{4}} {_CLOCK} {_ZONE}"
 )
 _WRITTEN = rf"^\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK})?$"
 _ZONED = rf"^\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|{_OFFSET})$"
 _ACCESS_LOG = r"^(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})$"
+_MAIL = rf"^[A-Z][a-z]{{2}}, (\d\d?) ([A-Z][a-z]{{2}}) (\d{{4}}) ({_CLOCK}) ({_ZONE})$"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 _UNITS = {
@@ -69,23 +73,34 @@ def _amounts(units: dict[str, str], between: str = "") -> str:
     return "".join(rf"(?:(?P<{name}>{_DIGITS}){between}{written}{between})?" for name, written in units.items())
 
 
-_SHORT_DURATION = rf"(?P<sign>[+-]?){_amounts({name: written for name, (written, _) in _UNITS.items()}, ' ?')}"
+_SHORT_DURATION = rf"(?P<sign>[+-]?)(?:{_amounts({name: written for name, (written, _) in _UNITS.items()}, ' ?')}|0)"
+_OVER = r" \(x\d+ over [^()]{1,40}\)$"
+"""How often an event came, behind its age, as kubectl prints it."""
 _ISO_DURATION = rf"(?P<sign>[+-]?)P{_amounts({'d': 'D'})}(?:T{_amounts({'h': 'H', 'm': 'M', 's': 'S'})})?"
-_ENDED = r"[a-zDHMS]$"
+_ENDED = r"[a-zDHMS]$|^[+-]?0$"
 _CLEAR = r"[dhsi]"
 """What `100m` lacks."""
 
-_SIZE = rf"(?P<amount>{_DIGITS}) ?(?:(?P<unit>[KMGTPE])iB?|B)"
-_BINARY = pa.array(["", *"KMGTPE"])
-_POWERS = pa.array([1024.0**power for power in range(7)])
+_SIZE = rf"(?:(?P<amount>{_DIGITS}) ?(?P<unit>[KMGTPE]iB?|[kKMGTPE]?B)|0)"
+_SIZES = {
+    "": 1,
+    **{f"{unit}i": 1024**power for power, unit in enumerate("KMGTPE", 1)},
+    **{unit: 1000**power for power, unit in enumerate("KMGTPE", 1)},
+    "k": 1000,
+}
+"""Bytes of the units of sizes, without their B."""
+_SIZE_UNITS, _SIZE_BYTES = pa.array(_SIZES), pa.array([float(size) for size in _SIZES.values()])
 _PERCENT = rf"(?P<amount>[+-]?{_DIGITS}) ?%"
 
-_BEGINS = frozenset("0123456789+-.PNnIi")
+_BEGINS = frozenset("0123456789+-.PNnIiMTWFS")
 _FEW = 1_000
 """Texts that are looked at one by one: so few take less time than a call of Arrow."""
 _SAMPLE, _LONGEST = 64, 400
 """Texts that tell whether a column may spell anything; one of more characters spells nothing."""
-_NOTHING = pa.array(["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "<nil>"], pa.string())
+_NOTHING = pa.array(
+    ["", "-", "--", "N/A", "n/a", "None", "none", "<none>", "null", "NULL", "<nil>", "<unknown>", "<unset>"],
+    pa.string(),
+)
 _NOTHING_TEXTS = frozenset(_NOTHING.to_pylist())
 _NULL, _EMPTY, _ZERO, _MINUS = (pa.scalar(text, pa.string()) for text in (None, "", "0", "-"))
 
@@ -105,9 +120,9 @@ def spelled(texts: Values, name: object = "") -> Iterator[tuple[str, Values]]:
         if _likely(sample, form.fullmatch):
             array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
             values = read(pc.if_else(pc.is_in(array, _NOTHING), _NULL, array), sample)
-            if values is not None:
+            if values is not None and values.null_count < len(values):
                 yield kind, values
-            return
+                return
 
 
 def _sample(texts: Values) -> list[str]:
@@ -171,9 +186,11 @@ def _numbers(texts: Values, sample: Sequence[str]) -> Values | None:
         if some is None:
             return None
         texts = pc.if_else(_matches(some, rf"^{_NOT_FINITE}$"), _NULL, some)
+        read = texts.cast(pa.float64())
+        if not pc.any(pc.not_equal(read, 0.0)).as_py():
+            return None  # what is not 0 is no number: a size, or a duration
         with suppress(pa.ArrowInvalid):
             return texts.cast(pa.int64())
-        read = texts.cast(pa.float64())
     lengths: Values = pc.utf8_length(texts)
     if (pc.max(lengths).as_py() or 0) > 15 and (long := pc.sum(_matches(texts, _ROUNDED)).as_py()):
         return _exact(texts, long)
@@ -200,6 +217,10 @@ def _times(texts: Values, sample: Sequence[str]) -> Values | None:
             return read
     if any(text[2] == "/" for text in told):
         texts = pc.replace_substring_regex(texts, _ACCESS_LOG, r"\3-\2-\1T\4\5")
+    elif any(text[3] == "," for text in told):
+        texts = pc.replace_substring_regex(texts, _MAIL, r"\3-\2-\1T\4\5")
+        texts = pc.replace_substring_regex(texts, r"-(\d)T", r"-0\1T")
+    if any(text[2] == "/" or text[3] == "," for text in told):
         for number, month in enumerate(_MONTHS, 1):
             texts = pc.replace_substring(texts, f"-{month}-", f"-{number:02d}-")
     if any(text[4] == "/" for text in told):
@@ -252,6 +273,7 @@ def _instants(array: Values) -> Values | None:
 
 def _seconds(form: str, texts: Values, sample: Sequence[str], clear: bool) -> Values | None:
     """Durations of a form; unless the form is `clear`, some of them must tell that they are no thousandths."""
+    texts = pc.replace_substring_regex(texts, _OVER, "")
     some = _amounting(texts, form)
     if some is None or not (clear or pc.any(_matches(some, _CLEAR)).as_py()):
         return None
@@ -286,10 +308,14 @@ def _total(amounts: Any) -> Values:
 
 def _sizes(texts: Values, sample: Sequence[str]) -> Values | None:
     found = _found(texts, _SIZE)
-    if found is None or not pc.any(pc.not_equal(pc.struct_field(found, "unit"), _EMPTY)).as_py():
+    if found is None:
         return None
-    powers = _POWERS.take(pc.index_in(pc.struct_field(found, "unit"), _BINARY))
-    sizes: Any = pc.multiply(_doubles(pc.struct_field(found, "amount")), powers)
+    units: Any = pc.replace_substring(pc.struct_field(found, "unit"), "B", "")
+    if not pc.any(pc.not_equal(units, _EMPTY)).as_py():
+        return None
+    sizes: Any = pc.multiply(
+        _doubles(pc.struct_field(found, "amount")), _SIZE_BYTES.take(pc.index_in(units, _SIZE_UNITS))
+    )
     with suppress(pa.ArrowInvalid):
         return sizes.cast(pa.int64())
     return sizes
@@ -322,7 +348,7 @@ _READERS: tuple[_Reader, ...] = tuple(
     for kind, form, read in (
         (NUMBER, rf"{_NUMBER}(?:{_AGO[:-1]})?", _numbers),
         (TIME, _TIME, _times),
-        (SECONDS, _SHORT_DURATION, partial(_seconds, _SHORT_DURATION, clear=False)),
+        (SECONDS, rf"{_SHORT_DURATION}(?:{_OVER[:-1]})?", partial(_seconds, _SHORT_DURATION, clear=False)),
         (SECONDS, _ISO_DURATION, partial(_seconds, _ISO_DURATION, clear=True)),
         (BYTES, _SIZE, _sizes),
         (PERCENT, _PERCENT, _percentages),
@@ -333,7 +359,7 @@ _BY_NAME: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(r"(?:(?<![A-Za-z])cpu|Cpu|CPU)(?![a-z])"), (NUMBER, re.compile(_CORES, re.ASCII), _cores)),
     (
         re.compile(r"(?i)(?<![a-z])(?:age|last.?seen|uptime)(?![a-z])"),
-        (SECONDS, re.compile(_SHORT_DURATION), partial(_seconds, _SHORT_DURATION, clear=True)),
+        (SECONDS, re.compile(rf"{_SHORT_DURATION}(?:{_OVER[:-1]})?"), partial(_seconds, _SHORT_DURATION, clear=True)),
     ),
 )
 """What a column of texts like `100m` spells, by its name."""

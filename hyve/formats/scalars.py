@@ -13,6 +13,7 @@ import math
 import re
 from base64 import b64decode
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from string import hexdigits
 from typing import Any
@@ -206,14 +207,16 @@ def _seconds(moment: datetime) -> int | None:
 
 
 def instant_ns(value: Any) -> int | None:
-    """Epoch nanoseconds of a time however a log writes it: ISO text, or an epoch whose size tells seconds from
-    milli-, micro- and nanoseconds. Small numbers are no epochs (a clock that began at 0)."""
+    """Epoch nanoseconds of a time however a log writes it: ISO text, a date of HTTP, or an epoch whose size tells
+    seconds from milli-, micro- and nanoseconds. Small numbers are no epochs (a clock that began at 0)."""
     if type(value) is str:
         if value[4:5] == "-":
             return rfc3339_ns(value)
         whole, _, fraction = value.strip().partition(".")
         if not (whole.isdigit() and whole.isascii()):
             text = value.strip()
+            if text[3:5] == ", ":
+                return _mail_ns(text)
             return rfc3339_ns(text.replace("/", "-", 2) if text[4:5] == "/" else text)
         if not fraction:
             return instant_ns(int(whole)) if len(whole) < 20 else None
@@ -228,6 +231,15 @@ def instant_ns(value: Any) -> int | None:
         unit = _unit(value)
         return None if unit is None else scaled_ns(value, 1_000_000_000 // unit)
     return None
+
+
+def _mail_ns(text: str) -> int | None:
+    """Epoch nanoseconds of a time as HTTP and mail write it: `Fri, 30 Jan 2026 11:45:01 GMT`."""
+    try:
+        seconds = _seconds(parsedate_to_datetime(text)) if len(text) <= 64 else None
+    except (ValueError, OverflowError):
+        return None
+    return None if seconds is None else epoch_ns(seconds * 1_000_000_000)
 
 
 def _unit(epoch: float) -> int | None:

@@ -269,3 +269,46 @@ def test_a_table_of_more_columns_than_sql_takes() -> None:
         assert [(table.name, table.rows) for table in store.catalog.tables] == [("records", 3), ("entries", 60_000)]
         found = store.query("SELECT value FROM entries WHERE _key = 'h19999' ORDER BY parent_records").rows
         assert found == (("19999",), ("20000",), ("20001",))
+
+
+SERIES = [
+    '{pod="a"}',
+    'cart {pod="a"}',
+    "a=b",
+    "a{b}",
+    "10.0.0.1:9100",
+    "a, b",
+    'rate(http_requests_total{code="500", job="x"}[5m]) by pod and not by job',
+    "5xx",
+]
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize("around", [("", ""), ("Here it is:\n\n", "\n\nWhy?\n")])
+def test_a_header_of_series(name: str, around: tuple[str, str]) -> None:
+    """What monitoring exports beside a time has the labels of its series for a header."""
+    written = io.StringIO()
+    lines = [["Time", name, "checkout"], ["2026-01-30 11:45:00", "1.5", "2"], ["2026-01-30 11:46:00", "", "NaN"]]
+    csv.writer(written, lineterminator="\n").writerows([*lines, ["2026-01-30 11:47:00", "-3e-05", "4"]])
+    (table,) = [part for part in hyve.parse(written.getvalue().strip().join(around)).parts if part.syntax == "csv"]
+    assert table.value[0] == dict(zip(lines[0], lines[1], strict=True))
+    assert (len(table.value), table.flags) == (3, ())
+
+
+@pytest.mark.parametrize("text", ["Time,{pod=a}\nabc,x\ndef,y\n", "a,b=c\nx,1\n", "Hi Bob, a=b\n1, 2\n3, 4x\n"])
+def test_what_is_no_header_of_series(text: str) -> None:
+    assert [part.syntax for part in hyve.parse(text).parts if part.syntax == "csv"] == []
+
+
+def test_two_rows_below_lines_of_text() -> None:
+    """Reports of a few rows each; a report with the same header is one of its own."""
+    report = "Report:\n{0}time,host,{1}\n2026-01-30T11:45:01Z,h1,1\n2026-01-30T11:45:02Z,h2,2.5\n\n"
+    for blank in ("", "\n"):
+        tables = find("".join(report.format(blank, name) for name in ("cpu1", "cpu2", "cpu2")))
+        assert [(list(table.rows[0])[2], len(table.rows), table.flags) for table in tables] == [
+            ("cpu1", 2, ()),
+            ("cpu2", 2, ()),
+            ("cpu2", 2, ()),
+        ]
+    (queues,) = find("$ queues\nTimeout: 60.0 seconds\nListing queues\nname\tmessages\tused\ncart\t12\t3\nmail\t0\t1\n")
+    assert queues.rows[1] == {"name": "mail", "messages": "0", "used": "1"}

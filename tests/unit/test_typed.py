@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyve
+from hyve.formats.scalars import instant_ns
 from hyve.typed import spelled
 
 INSTANTS = [f"2026-01-31T12:{i // 60:02d}:{i % 60:02d}.{i % 10}Z" for i in range(2_000)]
@@ -154,8 +155,9 @@ def test_durations_stand_beside_their_text_in_seconds(texts: list[str], seconds:
         ["s", "ms", "h"],
         ["P", "PT", "-"],
         ["1m1h", "2s1h"],
-        ["512KB", "1MB", "2GB"],  # thousands or 1024
-        ["5G", "1K", "3M"],
+        ["5G", "1K", "3M"],  # of what, and thousands or 1024
+        ["100m", "0", "20m"],
+        ["5B", "0"],
     ],
 )
 def test_texts_of_which_the_unit_is_not_sure_have_none(texts: list[str]) -> None:
@@ -207,6 +209,53 @@ def test_sizes_of_binary_units_stand_beside_their_text_in_bytes() -> None:
         assert types_of(store) == {"t_bytes": "BIGINT"}
         found = store.query("SELECT t_bytes FROM records ORDER BY _row_id").rows
         assert found == ((134217728,), (1610612736,), (512,), (3072,), (2199023255552,))
+
+
+@pytest.mark.parametrize(
+    ("texts", "sizes"),
+    [
+        (["512MB", "1.5GB", "100kB", "12 MB"], [512_000_000, 1_500_000_000, 100_000, 12_000_000]),
+        (["512Mi", "1.5Gi", "100Ki", "0"], [536_870_912, 1_610_612_736, 102_400, 0]),
+        (["2GiB", "512MiB", "1.2GB", "0B"], [2_147_483_648, 536_870_912, 1_200_000_000, 0]),
+        (["0", "0", "0", "0", "3Gi"], [0, 0, 0, 0, 3_221_225_472]),
+        (["16Mi", "97Mi", "<unknown>"], [16_777_216, 101_711_872, None]),
+    ],
+)
+def test_sizes_as_tools_mix_them(texts: list[str], sizes: list[int | None]) -> None:
+    """A 0 has no unit, a decimal unit is one of 1,000, and a word for "not known" counts neither way."""
+    assert named("x", texts) == [("bytes", sizes)]
+
+
+def test_durations_with_a_zero_and_with_how_often() -> None:
+    assert named("took", ["1.5s", "200ms", "1m30s", "0"]) == [("seconds", [1.5, 0.2, 90.0, 0.0])]
+    assert named("took", ["0", "0", "0", "7ms"]) == [("seconds", [0.0, 0.0, 0.0, 0.007])]
+    assert named("LAST SEEN", ["50m", "3m2s", "2m (x45 over 47m)"]) == [("seconds", [3000.0, 182.0, 120.0])]
+    assert named("CPU%", ["16%", "97%", "<unknown>"]) == [("percent", [16.0, 97.0, None])]
+
+
+@pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "9999-12-31T00:00:00Z", "1e400", "NaN"])
+def test_a_column_of_which_nothing_can_be_read_has_no_typed_one(text: str) -> None:
+    assert named("x", [text] * 3) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["2026-01-30 11:45:01.123456+01", "2026-01-30 11:45:02+00"], [10, 11]),
+        (["Fri, 30 Jan 2026 11:45:01 GMT", "Sun, 1 Feb 2026 11:45:01 GMT"], [11, 11]),
+        (["Tue, 03 Feb 2026 11:02:33 +0100", "Tue, 03 Feb 2026 11:02:33 UTC"], [10, 11]),
+    ],
+)
+def test_times_of_databases_and_of_http(texts: list[str], expected: list[int]) -> None:
+    """An offset of hours only, and the day of the week before the date."""
+    ((kind, times),) = named("x", texts)
+    assert (kind, [time.hour for time in times]) == ("time", expected)
+    assert [time.day for time in times] == [int(re.findall(r"(?:-|, ?)(\d\d?) ", text)[0]) for text in texts]
+    read = [instant_ns(text) for text in texts]
+    assert read == [(time.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) * 1_000 for time in times]
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_the_slowest_of_log_lines() -> None:
