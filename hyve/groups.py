@@ -2,8 +2,8 @@
 
 Rules:
 - Parts of one document are a group where their records are alike, lists of records and objects that have most keys in
-  common: what a flaw took apart is one table again. Lists of other records are groups of their own; objects that no
-  list is like are one group, in any number.
+  common: what a flaw took apart is one table again. Lists of other records are groups of their own, and so are tables
+  with another header; objects that no list is like are one group, in any number.
 - A very long list, or text of lines, is read in runs: it is shredded, and its telemetry is looked for, run by run.
   Where that doesn't come out right the first time, it is read again, at last as a whole.
 """
@@ -31,6 +31,9 @@ from hyve.shape import TableData, Unsettled, shred
 from hyve.strictjson import Ahead, Lines, Pairs
 
 LINES = "lines"
+_TABLES = ("csv", "table")
+_BEYOND = {"extra_cells"}
+"""What rows of a table may have that its header hasn't."""
 _SAMPLE, _GROUPS = 100, 16
 """Records of a list, and parts of a group, that tell which keys it has; groups of a document at most."""
 
@@ -159,8 +162,11 @@ class Group:
         if data is not None and self.ahead.listed:
             self.layout = [(number, 0, data.rows) for number, *_ in self.layout]
 
-    def like(self, keys: set[Any]) -> bool:
-        """Whether records of these keys are like the group's: most keys are the same, or one has all of the other."""
+    def like(self, keys: set[Any], table: bool) -> bool:
+        """Whether records of these keys are like the group's: most keys are the same, or one has all of the other.
+        Those of a `table` have the same header."""
+        if table:
+            return self.keys | _BEYOND == keys | _BEYOND
         common = len(self.keys & keys)
         return 2 * common >= len(self.keys | keys) or 1 < common == min(len(self.keys), len(keys))
 
@@ -243,7 +249,7 @@ def _group_values(found: Grouped, document: Document, number: int) -> None:
             line += document.text.count("\n", at, part.span[0])
             at = part.span[0]
         size = len(value) if isinstance(value, list) and not (each and is_bare(value)) else None
-        keys, group = _group(found.groups, value)
+        keys, group = _group(found.groups, value, part.syntax in _TABLES)
         group.add(i, value, keys, size, line if around else None)
 
 
@@ -260,9 +266,11 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
     listed = sum(count for kind, count in kinds if kind.listed and not kind.bare)
     values = chain.from_iterable(parts.runs(range(total))) if 0 < listed < total else None
 
-    def group_of(value: Any) -> tuple[set[Any], Group]:
+    def group_of(value: Any, table: bool = False) -> tuple[set[Any], Group]:
         rows = Rows(parts)
-        return _group(found.groups, value, lambda: Group(ahead=rows, layout=Places(start, rows.numbers, rows.spread)))
+        return _group(
+            found.groups, value, table, lambda: Group(ahead=rows, layout=Places(start, rows.numbers, rows.spread))
+        )
 
     for i in range(total):
         if alike and objects is not None and len(objects) >= _SAMPLE:
@@ -275,7 +283,7 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
             group.add(i, None, keys, None, line)
         elif values is not None or kind.listed:
             value = parts.value(i) if values is None else value
-            keys, group = group_of(value)
+            keys, group = group_of(value, kind.syntax in _TABLES)
             group.add(i, None, keys, len(value) if kind.listed else None, line)
         else:
             keys = set()
@@ -303,11 +311,12 @@ def _ahead(document: Document) -> Ahead | Lines | Delimited | None:
     return ahead if len(document.parts) == (len(ahead.starts) if isinstance(ahead, Lines) else 1) else None
 
 
-def _group(groups: list[Group], value: Any, make: Callable[[], Group] = Group) -> tuple[set[Any], Group]:
-    """The keys of a part's records, and the group that it belongs to, which is made where there is none."""
+def _group(groups: list[Group], value: Any, table: bool, make: Callable[[], Group] = Group) -> tuple[set[Any], Group]:
+    """The keys of the records of a part (that is a `table`, or not), and the group that it belongs to, which is made
+    where there is none."""
     listed = isinstance(value, list)
     keys = {key for record in (value[:_SAMPLE] if listed else [value]) for key in _fields(record)}
-    alike = [group for group in groups if group.like(keys)] if keys or listed else []
+    alike = [group for group in groups if group.like(keys, table)] if keys or listed else []
     found = next(iter(alike or [group for group in groups if group.objects and not listed]), None)
     if found is None and len(groups) == _GROUPS:
         found = groups[-1]

@@ -312,3 +312,12 @@ def test_two_rows_below_lines_of_text() -> None:
         ]
     (queues,) = find("$ queues\nTimeout: 60.0 seconds\nListing queues\nname\tmessages\tused\ncart\t12\t3\nmail\t0\t1\n")
     assert queues.rows[1] == {"name": "mail", "messages": "0", "used": "1"}
+
+
+def test_tables_with_different_headers_are_different_tables() -> None:
+    """A sum over pods has no node in it; what was printed twice is one table."""
+    pods = "NAME     CPU(cores)   MEMORY(bytes)\ncart-0   12m          120Mi\ncart-1   3m           45Mi\n\n"
+    nodes = "NAME   CPU(cores)   CPU%   MEMORY(bytes)   MEMORY%\nn1     321m         16%    2100Mi          55%\n\n"
+    with hyve.Datastore.from_text(pods + nodes + pods) as store:
+        assert [(table.name, table.rows) for table in store.catalog.tables] == [("records", 4), ("records_2", 1)]
+        assert store.query("SELECT sum(CPU_cores__num) FROM records").rows == ((0.03,),)
