@@ -15,7 +15,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from hyve.delimited import DIGITS, NUMERIC, Table, column_names, is_header
@@ -32,7 +32,9 @@ _ODD = 2
 MOUNTED, _COLUMNS, _WIDEST = "Mounted on", 16, 1_000
 """The last name of a header of df, and how many names it has, and its lines characters, at most."""
 
-_HEADER = re.compile(r"(?:--(?=  ))?[ \t]*+(?:(?:[A-Za-z%#][\w%()#/.:+-]*+|/)(?:[ \t]++|\Z)){2,}+\Z")
+_HEADER = re.compile(r"(?:--(?=  ))?[ \t]*+(?:(?:\(?[A-Za-z%#][\w%()#/.:+-]*+|/)(?:[ \t]++|\Z)){2,}+\Z")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d(?=  )")
+"""What sar writes where the name of its first column would stand."""
 _BEGINS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ%#-"
 """How a header begins that needs no numbers below it."""
 _TITLE = re.compile(r"(?:[A-Z%#][\w%()#/.:+-]*+(?: [\w%()#/.:+-]++){0,2}|--)\Z")
@@ -50,7 +52,7 @@ _MARK = re.compile(r"[^\w\s\"'/\[(<.$-] (?=\S)")
 
 def looks_like_header(line: str) -> bool:
     """Whether a line may be the header of such a table: names, some of them more than one blank apart."""
-    return "  " in line and _HEADER.match(line) is not None
+    return "  " in line and _HEADER.match(line, 8 if _CLOCK.match(line) else 0) is not None
 
 
 def filesystems(lines: list[str], i: int) -> Table | None:
@@ -239,7 +241,7 @@ class _Worded:
             shift = state.shift
             if not self._below(c, start - shift, end - shift):
                 return None
-        if shift < 0:
+        if shift < 0 or (last and mode != LEFT and len(row.words) > len(self.spans)):
             return None
         if last and mode == LEFT:  # it may be indented, as the tree of ps is
             return _State(shift)
@@ -272,7 +274,11 @@ class _Worded:
                 moved |= state.shift > 0 and good < columns
         if good == columns:
             cells = row.cells(words[:columns])
-            if not moved or self._placed(row) in (None, cells):
+            others = (
+                self._placed(row) if moved else None,
+                row.cells(row.chunks) if len(row.chunks) == columns else None,
+            )
+            if all(other in (None, cells) for other in others):
                 return _Read(cells)
         elif placed := self._placed(row):
             return _Read(placed)
@@ -325,7 +331,7 @@ class _Cut:
 
 def aligned(lines: list[str], i: int) -> Table | None:
     """The table whose header is line `i`, if there is one; its span counts lines."""
-    header = lines[i].replace("\t", " ")
+    header = _CLOCK.sub("time    ", lines[i].replace("\t", " "), count=1)
     underline = [match.span() for match in _WORD.finditer(lines[i + 1])] if _UNDERLINE.match(lines[i + 1]) else []
     first = i + 1 + bool(underline)
     if first >= len(lines) or DIGITS.sub("0", lines[first]) == DIGITS.sub("0", header):
@@ -333,17 +339,18 @@ def aligned(lines: list[str], i: int) -> Table | None:
     shown = list(islice(_block(lines, first, header), _SHOWN))
     if not any(told for layout in _layouts(header, underline, shown[:2]) for told in _table(layout, shown[:2])):
         return None
-    best: tuple[list[list[str]], _Layout] | None = None
+    best: _Layout | None = None
+    most = 0
     for layout in _layouts(header, underline, shown):
         told = [read.cells for _, read in _table(layout, shown) if not read.rest]
-        if told and (best is None or len(told) > len(best[0])) and not _needless(layout.spans, told):
-            best = told, layout
-            if len(told) == len(shown):
+        if len(told) > most and not _needless(layout.spans, told) and _is_table(header, bool(underline), told, layout):
+            best, most = layout, len(told)
+            if most == len(shown):
                 break
-    if best is None or not _is_table(header, bool(underline), *best):
+    if best is None:
         return None
     whole = len(shown) < _SHOWN
-    layout = best[1].over(shown if whole else list(islice(_block(lines, first, header), _VOTERS)))
+    layout = best.over(shown if whole else list(islice(_block(lines, first, header), _VOTERS)))
     names = column_names([header[start:end].strip() for start, end in _named(layout.spans, underline)])
     rows: list[dict[str, Any]] = []
     ragged, stop = False, first
@@ -448,13 +455,16 @@ def _is_table(header: str, underlined: bool, told: list[list[str]], layout: _Lay
     """Whether the lines that are read so are rows, and the header is one."""
     cells = [header[start:end].strip() for start, end in _named(layout.spans, layout.spans if underlined else [])]
     capitals, columns = bool(_CAPITALS.match(header)), len(cells)
-    if columns < (2 if capitals or underlined else 3):
+    if columns < 3 and not (
+        capitals or underlined or (len(told) > 2 and not any(" " in text for text in chain(*told)))
+    ):
         return False
     numbers = sum(all(NUMERIC.match(row[c]) for row in told if row[c]) for c in range(columns))
     strict = not isinstance(layout, _Worded) or layout.strict
     apart = all(start > end + 1 for (_, end), (start, _) in pairwise(layout.spans))
     named = header.lstrip()[:1] in _BEGINS
-    if underlined or (capitals and columns > (2 if apart else 3) and strict and (apart or numbers > 1)):
+    sure = underlined or (numbers == columns > 7 and strict)
+    if sure or (capitals and columns > (2 if apart else 3) and strict and (apart or numbers > 1)):
         least = 1
     elif numbers > 1 and columns > 3 and (strict or named or header[:4].isspace()):
         least = 2
@@ -462,4 +472,4 @@ def _is_table(header: str, underlined: bool, told: list[list[str]], layout: _Lay
         least = 2 if capitals and (apart or columns > 2) else 3
     else:
         return False
-    return len(told) >= least and is_header(cells, told, False)
+    return len(told) >= least and is_header([cell.replace(" / ", "/") for cell in cells], told, False)

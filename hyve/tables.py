@@ -1,5 +1,5 @@
-"""Tables in free text: delimited ones (see `hyve.delimited`), and those drawn: fixed-width (of kubectl, docker, ps,
-df) and ruled (Markdown, psql, MySQL).
+"""Tables in free text: delimited ones (see `hyve.delimited`), those parted by blanks alone (see `hyve.aligned`), those
+of a line for each cell (see `hyve.expanded`), and ruled ones: of Markdown, psql, MySQL, and in frames of Unicode.
 
 Rules: cells stay text, as those of delimited tables do, and a header is told from rows in the same way.
 """
@@ -16,6 +16,7 @@ from unicodedata import combining, east_asian_width
 
 from hyve.aligned import MOUNTED, aligned, filesystems, looks_like_header
 from hyve.delimited import Table, column_names, record, table_at, untrailed
+from hyve.expanded import BEGIN, expanded
 from hyve.parts import ManyParts, Part, parts_of, spans_of, starts_of
 from hyve.recovery import REST_BLANK
 
@@ -24,7 +25,7 @@ _RULE = re.compile(r"[ \t]*+[|+]?[ \t]*+:?(?:-{2,}+|={2,}+):?[ \t]*+(?:[|+][ \t]
 
 def find(text: str) -> list[Table]:
     """The tables that stand in free text, in order."""
-    found = list(_laid_out(text)) if "  " in text or "|" in text or MOUNTED in text else []
+    found = list(_laid_out(text)) if _DRAWN.search(text) else []
     taken = [table.start for table in found]
     for table in _blocks(text):
         at = bisect_left(taken, table.start)
@@ -69,6 +70,16 @@ def _within(outer: Sequence[Part], place: int, part: Part) -> bool:
     return place >= 0 and outer[place].span[1] > part.span[0]
 
 
+_BOX = re.compile(r"[\u2500-\u257f]")
+_LINES = {
+    chr(code): "|" if chr(code) in "│┃║" else "-" if chr(code) in "─━═" else "+" for code in range(0x2500, 0x2580)
+}
+_ASCII = str.maketrans(_LINES)
+_BARS = str.maketrans("│┃║", "|||")
+_SINGLE = re.compile(r"-{3,}\Z")
+_COUNT = re.compile(r"\((\d{1,9}) rows?\)\Z")
+_DRAWN = re.compile(rf"  |[|\u2500-\u257f]|{MOUNTED}|\n---+\r?\n")
+"""What stands in a text that has such tables."""
 _BLOCK_END = re.compile(r"\n[ \t\r]*+(?=\n|\Z|```)")
 _BEFORE = 3
 """Lines of text that may stand right before a table."""
@@ -109,7 +120,10 @@ def _laid_out(text: str) -> Iterator[Table]:
     """The tables that are drawn: by lines of dashes, or by blanks."""
     lines = text.split("\n")
     offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    ends = [offset + len(line.rstrip("\r")) for offset, line in zip(offsets, lines, strict=False)]
     lines = [line.rstrip("\r") for line in lines]
+    if _BOX.search(text):
+        lines = [_plain(line) if _BOX.search(line) else line for line in lines]
     i = 0
     while i < len(lines) - 1:
         line = lines[i]
@@ -118,15 +132,38 @@ def _laid_out(text: str) -> Iterator[Table]:
             header = i + 1 if _RULE.match(line) else i
             if "|" in lines[header] and header + 1 < len(lines) and _RULE.match(lines[header + 1]):
                 found = _ruled(lines, i, header)
+        elif line[:1] in ("*", "-") and BEGIN.match(line):
+            found = expanded(lines, i)
+        elif line[:1] == " " and _SINGLE.match(lines[i + 1]):
+            found = _single(lines, i)
         elif line.startswith("Filesystem") and line.endswith(MOUNTED):
             found = filesystems(lines, i)
         elif looks_like_header(line):
             found = aligned(lines, i)
         if found is not None:  # its span counts lines
-            yield found._replace(start=offsets[i], end=offsets[found.end - 1] + len(lines[found.end - 1]))
+            yield found._replace(start=offsets[i], end=ends[found.end - 1])
             i = found.end
         else:
             i += 1
+
+
+def _plain(line: str) -> str:
+    """A line of a frame in Unicode as one in ASCII; a `|` in its cells is none of it."""
+    if set(line.strip()) <= _LINES.keys():
+        return line.translate(_ASCII)
+    return line.replace("|", "\\|").translate(_BARS) if line.lstrip()[:1] in "│┃║" else line
+
+
+def _single(lines: list[str], i: int) -> Table | None:
+    """A table of psql with one column, which only the count of its rows tells."""
+    stop = i + 2
+    while stop < len(lines) and lines[stop][:1] == " ":
+        stop += 1
+    count = _COUNT.match(lines[stop]) if stop < len(lines) else None
+    if count is None or int(count[1]) != stop - i - 2 or stop == i + 2:
+        return None
+    name = lines[i].strip()
+    return Table([{name: line.strip()} for line in lines[i + 2 : stop]], i, stop, "table") if name else None
 
 
 def _ruled(lines: list[str], first: int, header: int) -> Table | None:

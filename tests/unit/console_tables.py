@@ -31,6 +31,21 @@ _KUBECTL: dict[str, Cells] = {
         "<none>",
         "<none>",
     ],
+    "NAME|READY|STATUS|RESTARTS|AGE": lambda r: [
+        r.choice(["web-0", "checkout-5c9f"]),
+        "1/1",
+        r.choice(["Running", "Error", "Pending"]),
+        r.choice(["0", "1 (3s ago)", "11 (2m40s ago)"]),
+        r.choice(AGES),
+    ],
+    "NAME|CLASS|HOSTS|ADDRESS|PORTS|AGE": lambda r: [
+        r.choice(["a", "b"]),
+        "nginx",
+        r.choice(["a.io,b.io", "*"]),
+        r.choice(["", "10.0.0.9"]),
+        "80, 443",
+        r.choice(AGES),
+    ],
     "NAME|REFERENCE|TARGETS|MINPODS|MAXPODS|REPLICAS|AGE": lambda r: [
         r.choice(["cart", "checkout-web"]),
         "Deployment/" + r.choice(["cart", "checkout"]),
@@ -100,7 +115,7 @@ def tabbed(r: random.Random) -> Printed:
 
 def watched(r: random.Random) -> Printed:
     """As `kubectl get -w` prints: a column grows when a wider cell comes, for the lines from there on."""
-    columns, cells = r.choice(list(_KUBECTL.items())[:3])
+    columns, cells = r.choice(list(_KUBECTL.items())[:5])
     names = columns.split("|")
     widths, rows, text = [0] * (len(names) - 1), list[list[str]](), ""
     for count in (r.choice([1, 2, 3]), *[1] * r.choice([2, 5, 10])):

@@ -357,3 +357,76 @@ def test_a_header_that_comes_again_and_another_one() -> None:
     first, second = find(pods * 2 + nodes)
     assert ([row["NAME"] for row in first.rows], first.flags) == (["web-1", "web-2"] * 2, ("concatenated",))
     assert [list(row.values()) for row in second.rows] == [["n1", "321m", "16%", "2100Mi", "55%"]]
+
+
+def test_frames_in_unicode() -> None:
+    """A bar of ASCII is no border there."""
+    box = "┌────┬───────┐\n│ id │ name  │\n├────┼───────┤\n│  1 │ ca|rt │\n│  2 │ größe │\n└────┴───────┘\n"
+    heavy = "┏━━━━┳━━━━━━━┓\n┃ id ┃ name  ┃\n┡━━━━╇━━━━━━━┩\n│  1 │ ca|rt │\n│  2 │ größe │\n└────┴───────┘\n"
+    for text in (box, heavy):
+        table = only(f"before\n{text}behind\n")
+        assert table.rows == [{"id": "1", "name": "ca|rt"}, {"id": "2", "name": "größe"}]
+        assert f"before\n{text}"[table.start : table.end] + "\n" == text
+
+
+def test_a_bar_in_a_cell_of_psql() -> None:
+    """The ruler says where cells end."""
+    table = only(
+        " pid |         query          | meta \n-----+------------------------+------\n"
+        "   1 | SELECT a || b, '日|本' | x|y\n   2 | SELECT a              +| z\n     | || b                   | \n"
+    )
+    assert [list(row.values()) for row in table.rows] == [
+        ["1", "SELECT a || b, '日|本'", "x|y"],
+        ["2", "SELECT a\n|| b", "z"],
+    ]
+    assert table.flags == ()
+
+
+def test_one_column_of_psql() -> None:
+    text = "shop=# select name from t;\n     name     \n--------------\n cart\n web shop\n(2 rows)\n\nshop=# \n"
+    assert only(text).rows == [{"name": "cart"}, {"name": "web shop"}]
+    assert find(text.replace("(2 rows)", "(3 rows)")) == []
+    assert find(text.replace("(2 rows)", "")) == []
+
+
+def test_records_with_a_line_for_each_cell() -> None:
+    mysql = (
+        "*************************** 1. row ***************************\n"
+        "  id: 1\nnote: a: b\nmore\n\nname: cart\n"
+        "*************************** 2. row ***************************\n"
+        "  id: 2\nnote: \nname: NULL\n2 rows in set (0.00 sec)\n"
+    )
+    assert only(mysql).rows == [
+        {"id": "1", "note": "a: b\nmore\n", "name": "cart"},
+        {"id": "2", "note": "", "name": "NULL"},
+    ]
+    psql = (
+        "-[ RECORD 1 ]----\npid   | 12345\nquery | SELECT a || b+\n      | FROM t\n"
+        "-[ RECORD 2 ]----\npid   | 12346\nquery | \n\nshop=# \n"
+    )
+    assert only(psql).rows == [{"pid": "12345", "query": "SELECT a || b\nFROM t"}, {"pid": "12346", "query": ""}]
+
+
+def test_reports_of_a_system() -> None:
+    """Of sar, whose header begins with a time; of vmstat with one row; of nodetool; the conditions of a pod."""
+    sar = (
+        "11:40:01        CPU     %user     %idle\n11:50:01        all     12.07     85.77\n"
+        "12:00:01        all     52.07     45.77\nAverage:        all     32.07     65.77\n"
+    )
+    assert only(sar).rows[2] == {"time": "Average:", "CPU": "all", "%user": "32.07", "%idle": "65.77"}
+    vmstat = (
+        "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"
+        " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
+        " 1  0      0 8503248 570840 10778564    0    0     1     2   10   20  1  2 97  0  0\n"
+    )
+    assert list(only(vmstat).rows[0].items())[3:6] == [("free", "8503248"), ("buff", "570840"), ("cache", "10778564")]
+    nodetool = (
+        "--  Address    Load       Tokens  Owns (effective)  Rack\n"
+        "UN  10.0.0.1   103.2 GiB  256     33.3%             rack1\n"
+        "DN  10.0.0.12  98.07 KiB  256     33.3%             r2\n"
+    )
+    assert list(only(nodetool).rows[1].values()) == ["DN", "10.0.0.12", "98.07 KiB", "256", "33.3%", "r2"]
+    conditions = (
+        "Conditions:\n  Type          Status\n  Initialized   True \n  Ready         False \n  Scheduled     True \n"
+    )
+    assert only(conditions).rows[1] == {"Type": "Ready", "Status": "False"}
