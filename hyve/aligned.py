@@ -124,7 +124,7 @@ class _Gapped:
 
     def read(self, row: _Row) -> _Read:
         """The cells by their places, or in their order where all are there but pushed to the right."""
-        pushed = self._pushed(row)
+        pushed = self.pushed(row)
         ways = [self._placed(row, self.columns), self._placed(row, self.grown) if self.grown else None, pushed]
         cells = next(filter(None, ways), None)
         if cells and all(way in (None, cells) for way in ways):
@@ -164,7 +164,8 @@ class _Gapped:
         cells[0] = row.text[: found[0][1]].strip()
         return cells if sum(map(bool, cells)) > 1 else None
 
-    def _pushed(self, row: _Row) -> list[str] | None:
+    def pushed(self, row: _Row) -> list[str] | None:
+        """The cells in their order, if all are there and pushed to the right."""
         if len(row.chunks) != len(self.spans) or row.chunks[0][0] > self.spans[0][0]:
             return None
         shift = 0
@@ -198,6 +199,7 @@ class _Worded:
     def __init__(self, spans: list[Span], rows: list[_Row], allowed: Sequence[str]) -> None:
         self.spans, self.allowed, self.seen = spans, allowed, len(rows)
         self.stops = [stop for _, stop in spans]
+        self.gapped = _Gapped(spans)
         self.modes: list[str] = []
         self.least: list[int] = []
         self._align(rows)
@@ -274,10 +276,7 @@ class _Worded:
                 moved |= state.shift > 0 and good < columns
         if good == columns:
             cells = row.cells(words[:columns])
-            others = (
-                self._placed(row) if moved else None,
-                row.cells(row.chunks) if len(row.chunks) == columns else None,
-            )
+            others = (self._placed(row) if moved else None, self.gapped.pushed(row))
             if all(other in (None, cells) for other in others):
                 return _Read(cells)
         elif placed := self._placed(row):

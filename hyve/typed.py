@@ -187,7 +187,7 @@ def _numbers(texts: Values, sample: Sequence[str]) -> Values | None:
             return None
         texts = pc.if_else(_matches(some, rf"^{_NOT_FINITE}$"), _NULL, some)
         read = texts.cast(pa.float64())
-        if not pc.any(pc.not_equal(read, 0.0)).as_py():
+        if not pc.any(pc.not_equal(read, pa.scalar(0.0))).as_py():
             return None  # what is not 0 is no number: a size, or a duration
         with suppress(pa.ArrowInvalid):
             return texts.cast(pa.int64())
