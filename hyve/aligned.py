@@ -35,7 +35,7 @@ MOUNTED, _COLUMNS, _WIDEST = "Mounted on", 16, 1_000
 _HEADER = re.compile(r"(?:--(?=  ))?[ \t]*+(?:(?:\(?[A-Za-z%#][\w%()#/.:+-]*+|/)(?:[ \t]++|\Z)){2,}+\Z")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?=  )")
 """What sar writes where the name of its first column would stand."""
-_BEGINS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ%#-"
+_BEGINS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """How a header begins that needs no numbers below it."""
 _TITLE = re.compile(r"(?:[A-Z%#][\w%()#/.:+-]*+(?: [\w%()#/.:+-]++){0,2}|--)\Z")
 _CAPITALS = re.compile(r"(?:\([a-z]++\)|[A-Z0-9_%()#/.:+ -])++\Z")
@@ -52,7 +52,7 @@ _MARK = re.compile(r"[^\w\s\"'/\[(<.$-] (?=\S)")
 
 def looks_like_header(line: str) -> bool:
     """Whether a line may be the header of such a table: names, some of them more than one blank apart."""
-    return "  " in line and _HEADER.match(line, 8 if _CLOCK.match(line) else 0) is not None
+    return "  " in line.strip() and _HEADER.match(line, 8 if _CLOCK.match(line) else 0) is not None
 
 
 def filesystems(lines: list[str], i: int) -> Table | None:
@@ -454,9 +454,8 @@ def _is_table(header: str, underlined: bool, told: list[list[str]], layout: _Lay
     """Whether the lines that are read so are rows, and the header is one."""
     cells = [header[start:end].strip() for start, end in _named(layout.spans, layout.spans if underlined else [])]
     capitals, columns = bool(_CAPITALS.match(header)), len(cells)
-    if columns < 3 and not (
-        capitals or underlined or (len(told) > 2 and not any(" " in text for text in chain(*told)))
-    ):
+    words = not any(" " in text for text in chain(*told))
+    if columns < 2 or (columns == 2 and not (capitals or underlined or (words and len(told) > 2))):
         return False
     numbers = sum(all(NUMERIC.match(row[c]) for row in told if row[c]) for c in range(columns))
     strict = not isinstance(layout, _Worded) or layout.strict
@@ -467,7 +466,7 @@ def _is_table(header: str, underlined: bool, told: list[list[str]], layout: _Lay
         least = 1
     elif numbers > 1 and columns > 3 and (strict or named or header[:4].isspace()):
         least = 2
-    elif strict and named:
+    elif strict and named and (capitals or apart):
         least = 2 if capitals and (apart or columns > 2) else 3
     else:
         return False
