@@ -455,7 +455,9 @@ def _is_table(header: str, underlined: bool, told: list[list[str]], layout: _Lay
     cells = [header[start:end].strip() for start, end in _named(layout.spans, layout.spans if underlined else [])]
     capitals, columns = bool(_CAPITALS.match(header)), len(cells)
     words = not any(" " in text for text in chain(*told))
-    if columns < 2 or (columns == 2 and not (capitals or underlined or (words and len(told) > 2))):
+    if columns < 2 or (
+        columns == 2 and not (capitals or underlined or (words and len(told) > 2 and cells[0] != cells[1]))
+    ):
         return False
     numbers = sum(all(NUMERIC.match(row[c]) for row in told if row[c]) for c in range(columns))
     strict = not isinstance(layout, _Worded) or layout.strict

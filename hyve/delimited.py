@@ -314,8 +314,9 @@ class _Reading:
             return True
         if self.series:
             figures = [[row[i] for row in self.shown[:_SHOWN]] for i in self.series if i < len(self.cells)]
-            times = all(_INSTANT.match(row[0]) for row in self.shown[:_SHOWN])
-            found = (times or len(self.shown) > 1) and all(all(map(_FIGURE.match, column)) for column in figures)
+            clear = all(set(self.header[i]) & set("{=") for i in self.series) and len(self.shown) > 1
+            clear |= all(_INSTANT.match(row[0]) for row in self.shown[:_SHOWN])
+            found = clear and all(all(map(_FIGURE.match, column)) for column in figures)
             found &= any(any(column) for column in figures)
         else:
             found = is_header(self.cells, self.shown, self.spaced)

@@ -81,8 +81,8 @@ _COUNT = re.compile(r"\((\d{1,9}) rows?\)\Z")
 _DRAWN = re.compile(rf"  |[|\u2500-\u257f]|{MOUNTED}|\n---+\r?\n")
 """What stands in a text that has such tables."""
 _BLOCK_END = re.compile(r"\n[ \t\r]*+(?=\n|\Z|```)")
-_BEFORE = 3
-"""Lines of text that may stand right before a table."""
+_BEFORE, _MANY = 3, 1 << 30
+"""Lines of text that may stand right before a table; below more than one of them, no number of rows makes it sure."""
 _FENCE = re.compile(r"\s*+(?:```[ \t]*+(?P<kind>\w*+)[^\n]*+\n)?")
 
 
@@ -97,14 +97,14 @@ def _blocks(text: str) -> Iterator[Table]:
         if fenced < at:
             fenced = text.find("\n```", at) % (len(text) + 1)
         start = stop + 1
-        for _ in range(_BEFORE + 1):
+        for before in range(_BEFORE + 1):
             newline = text.find("\n", at, stop)
             if newline < 0:
                 break
             if any(delimiter in text[at:newline] for delimiter in ",\t;|"):
                 last = untrailed(text, at, stop)
                 end = fenced if last == stop else last
-                table = table_at(text, (at, max(end, last)), last, least)
+                table = table_at(text, (at, max(end, last)), last, least if before < 2 else _MANY)
                 if table and (least == 1 or _holds_numbers(table.rows[:50])):
                     yield table
                     start = max(start, table.end)

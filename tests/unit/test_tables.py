@@ -321,3 +321,19 @@ def test_tables_with_different_headers_are_different_tables() -> None:
     with hyve.Datastore.from_text(pods + nodes + pods) as store:
         assert [(table.name, table.rows) for table in store.catalog.tables] == [("records", 4), ("records_2", 1)]
         assert store.query("SELECT sum(CPU_cores__num) FROM records").rows == ((0.03,),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#define A_BAD\t0x8000\n#define A_STATE\t0x8001\n#define A_LENGTH\t0x8002\n#define A_VALUE\t0x8003\n",
+        "typedef struct {\n    CARD8\treq;\n    BOOL\tpad1;\n    CARD16\tnumber;\n    CARD32\tlength;\n    CARD32\tlow;\n",
+        "    # Option classes\n    ArraySortOptions,\n    CastOptions,\n    CountOptions,\n    CumulativeOptions,\n",
+        "    # known paths.\n    sys.path = []\n    paths = set()\n    for path in paths:\n        pass\n",
+        "    Ctrl-A      Go to left edge of window.\n    Ctrl-B      Cursor left, to the end.\n"
+        "    Ctrl-D      Delete the character below.\n    Ctrl-E      Go to right edge.\n",
+    ],
+)
+def test_lists_in_source_code_are_no_tables(text: str) -> None:
+    assert find(text) == []
+    assert find(f"text\n\n{text}\ntext\n") == []
