@@ -327,7 +327,8 @@ def test_tables_with_different_headers_are_different_tables() -> None:
     "text",
     [
         "#define A_BAD\t0x8000\n#define A_STATE\t0x8001\n#define A_LENGTH\t0x8002\n#define A_VALUE\t0x8003\n",
-        "typedef struct {\n    CARD8\treq;\n    BOOL\tpad1;\n    CARD16\tnumber;\n    CARD32\tlength;\n    CARD32\tlow;\n",
+        "typedef struct {\n    CARD8\treq;\n    BOOL\tpad1;\n    CARD16\tnumber;\n    CARD32\tlength;\n"
+        "    CARD32\tlow;\n",
         "    # Option classes\n    ArraySortOptions,\n    CastOptions,\n    CountOptions,\n    CumulativeOptions,\n",
         "    # known paths.\n    sys.path = []\n    paths = set()\n    for path in paths:\n        pass\n",
         "    Ctrl-A      Go to left edge of window.\n    Ctrl-B      Cursor left, to the end.\n"
