@@ -29,6 +29,8 @@ _VOTERS = 100
 _MOST_NAMES = 256
 _ODD = 2
 """Rows one behind the other that can't be told, before the table ends."""
+_APART = 3
+"""Blanks that no cell has, below names that are as far apart."""
 MOUNTED, _COLUMNS, _WIDEST = "Mounted on", 16, 1_000
 """The last name of a header of df, and how many names it has, and its lines characters, at most."""
 
@@ -115,6 +117,7 @@ class _Gapped:
 
     def __init__(self, spans: list[Span]) -> None:
         self.spans = spans
+        self.gap = min(start - end for (_, end), (start, _) in pairwise(spans)) if len(spans) > 1 else 0
         self.columns = {start: c for c, (start, _) in enumerate(spans)}
         self.grown: dict[int, int] = {}  # where the columns begin behind a row that pushed them to the right
 
@@ -169,9 +172,10 @@ class _Gapped:
         if len(row.chunks) != len(self.spans) or row.chunks[0][0] > self.spans[0][0]:
             return None
         shift = 0
-        for (start, _), (name, _) in zip(row.chunks[1:], self.spans[1:], strict=True):
-            before, shift = shift, start - name
-            if shift < before and shift != 0:
+        for c in range(1, len(self.spans)):
+            start, before = row.chunks[c][0], shift
+            shift = start - self.spans[c][0]
+            if shift < 0 or (0 < shift < before and min(self.gap, start - row.chunks[c - 1][1]) < _APART):
                 return None
         return row.cells(row.chunks)
 

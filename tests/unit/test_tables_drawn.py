@@ -337,6 +337,16 @@ def test_rows_that_are_watched() -> None:
     ]
 
 
+def test_rows_that_someone_typed() -> None:
+    """Three blanks are between any two cells, though they don't stand below their names."""
+    table = only(
+        "NAME   REFERENCE      TARGETS    MINPODS   REPLICAS   AGE\n"
+        "cart   Deployment/c   12%/70%    2         3          5d\n"
+        "mail   Deployment/m   cpu: 245%/70%, memory: 91%/80%   2   10   6d\n"
+    )
+    assert list(table.rows[1].values()) == ["mail", "Deployment/m", "cpu: 245%/70%, memory: 91%/80%", "2", "10", "6d"]
+
+
 def test_a_row_of_which_it_cannot_be_told() -> None:
     """What is sure of it stays, the rest is no cell of a column; behind the table, lines are no rows."""
     table = only(
