@@ -163,19 +163,48 @@ def processes(r: random.Random) -> Printed:
         "STAT": (4, ["Ss", "Sl", "Ssl", "I<", "SNsl"]),
         "START": (-5, ["Jan29", "11:02", "2025"]),
         "TIME": (-6, ["0:03", "47:12", "1234:56"]),
-        "COMMAND": (0, ["/sbin/init splash", "java -Xmx8g -jar app.jar", "[kworker/0:0H]", "a 0:34 b", " \\_ sh -c x"]),
+        "COMMAND": (15, ["nginx", "tmux: server", "kworker/0:0-events"]),
+        "ARGS": (0, ["/sbin/init splash", "java -Xmx8g -jar app.jar", "[kworker/0:0H]", "a 0:34 b", " \\_ sh -c x"]),
     }
     kinds = [
-        list(columns),
-        ["PID", "STAT", "RSS", "COMMAND"],
-        ["PID", "%CPU", "%MEM", "VSZ", "RSS", "COMMAND"],
-        ["USER", "PID", "START", "TTY", "TIME", "COMMAND"],
+        [name for name in columns if name != "COMMAND"],
+        ["PID", "COMMAND", "RSS", "STAT", "ARGS"],
+        ["PID", "STAT", "RSS", "ARGS"],
+        ["PID", "%CPU", "%MEM", "VSZ", "RSS", "ARGS"],
+        ["USER", "PID", "START", "TTY", "TIME", "ARGS"],
     ]
     names = r.choice(kinds)
     rows = [[r.choice(columns[name][1]) for name in names] for _ in range(r.choice([2, 3, 5, 12, 40]))]
     if r.random() < 0.3:
         rows.sort(key=lambda row: row[min(4, len(row) - 2)])
     return _printed([(name, columns[name][0]) for name in names], rows, True)
+
+
+def connections(r: random.Random) -> Printed:
+    """As netstat prints: names of two words, a blank state, a program with blanks; a long address pushes the rest."""
+    columns = [
+        ("Proto", 5),
+        ("Recv-Q", -6),
+        ("Send-Q", -6),
+        ("Local Address", 23),
+        ("Foreign Address", 23),
+        ("State", 11),
+    ]
+    columns += [("PID/Program name", 0)] if r.random() < 0.5 else []
+    long = r.random() < 0.3
+    rows = [
+        [
+            proto := r.choice(["tcp", "tcp6", "udp"]),
+            r.choice(["0", "12", "1048576"] if long else ["0", "12"]),
+            "0",
+            r.choice(["10.0.0.7:43210", ":::80", *["fe80::f816:3eff:fe5e:1:546"] * long]),
+            r.choice(["0.0.0.0:*", "10.0.0.9:5432"]),
+            "" if proto == "udp" else r.choice(["LISTEN", "ESTABLISHED", "CLOSE_WAIT"]),
+            r.choice(["33/sshd", "34/nginx: master", "-"]),
+        ][: len(columns)]
+        for _ in range(r.choice([2, 3, 10, 30]))
+    ]
+    return _printed(columns, rows, False)
 
 
 def counted(r: random.Random) -> Printed:
@@ -271,4 +300,12 @@ def queried(r: random.Random) -> Printed:
     return Printed(f"{text}\n({len(rows)} rows)\n", names, rows)
 
 
-PRINTERS: list[Callable[[random.Random], Printed]] = [tabbed, watched, processes, counted, measured, queried]
+PRINTERS: list[Callable[[random.Random], Printed]] = [
+    tabbed,
+    watched,
+    processes,
+    connections,
+    counted,
+    measured,
+    queried,
+]
