@@ -340,29 +340,33 @@ def aligned(lines: list[str], i: int) -> Table | None:
     if first >= len(lines) or DIGITS.sub("0", lines[first]) == DIGITS.sub("0", header):
         return None
     shown = list(islice(_block(lines, first, header), _SHOWN))
-    if not any(told for layout in _layouts(header, underline, shown[:2]) for told in _table(layout, shown[:2])):
+    if len(shown) > 2 and not any(
+        told for layout in _layouts(header, underline, shown[:2]) for told in _table(layout, shown[:2])
+    ):
         return None
     best: _Layout | None = None
-    most = 0
+    most, table = 0, list[tuple[_Row, _Read]]()
     for layout in _layouts(header, underline, shown):
-        told = [read.cells for _, read in _table(layout, shown) if not read.rest]
+        found = list(_table(layout, shown))
+        told = [read.cells for _, read in found if not read.rest]
         if len(told) > most and not _needless(layout.spans, told) and _is_table(header, bool(underline), told, layout):
-            best, most = layout, len(told)
+            best, most, table = layout, len(told), found
             if most == len(shown):
                 break
     if best is None:
         return None
-    whole = len(shown) < _SHOWN
-    layout = best.over(shown if whole else list(islice(_block(lines, first, header), _VOTERS)))
-    names = column_names([header[start:end].strip() for start, end in _named(layout.spans, underline)])
+    block: Iterable[tuple[_Row, _Read]] = table
+    if len(shown) == _SHOWN:
+        layout = best.over(list(islice(_block(lines, first, header), _VOTERS)))
+        block = _table(layout, _block(lines, first, header))
+    names = column_names([header[start:end].strip() for start, end in _named(best.spans, underline)])
     rows: list[dict[str, Any]] = []
     ragged, stop = False, first
-    for row, (cells, rest) in _table(layout, shown if whole else _block(lines, first, header)):
-        found: dict[str, Any] = dict(zip(names, cells, strict=False))
+    for row, (cells, rest) in block:
+        rows.append(dict(zip(names, cells, strict=False)))
         if rest:
-            found[names[-1]] = [rest]
+            rows[-1][names[-1]] = [rest]
             ragged = True
-        rows.append(found)
         stop = row.number + 1
     said = {"concatenated": stop - first > len(rows), "ragged_rows": ragged}
     return Table(rows, i, stop, "table", tuple(flag for flag, met in said.items() if met)) if rows else None
