@@ -74,9 +74,9 @@ def filesystems(lines: list[str], i: int) -> Table | None:
 class _Row:
     """A line, and where its words stand, and what stands between two blanks and more."""
 
-    def __init__(self, text: str, number: int) -> None:
+    def __init__(self, text: str, number: int, marked: bool) -> None:
         self.text, self.number = text.rstrip(), number
-        mark = _MARK.match(text)
+        mark = _MARK.match(text) if marked else None
         self.begin = mark.end() if mark else 0
 
     @cached_property
@@ -383,7 +383,7 @@ def _block(lines: list[str], first: int, header: str) -> Iterator[_Row]:
             continue
         if capitals and _CAPITALS.match(line) and _HEADER.match(line) and not names.isdisjoint(line.split()):
             return
-        yield _Row(line, number)
+        yield _Row(line, number, header[:2].isspace())
 
 
 def _table(layout: _Layout, rows: Iterable[_Row]) -> Iterator[tuple[_Row, _Read]]:

@@ -151,7 +151,8 @@ def _plain(line: str) -> str:
     """A line of a frame in Unicode as one in ASCII; a `|` in its cells is none of it."""
     if set(line.strip()) <= _LINES.keys():
         return line.translate(_ASCII)
-    return line.replace("|", "\\|").translate(_BARS) if line.lstrip()[:1] in "│┃║" else line
+    cells = line.strip()
+    return line.replace("|", "\\|").translate(_BARS) if cells[0] in "│┃║" and cells[-1] in "│┃║" else line
 
 
 def _single(lines: list[str], i: int) -> Table | None:

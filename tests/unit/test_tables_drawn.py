@@ -379,6 +379,20 @@ def test_frames_in_unicode() -> None:
         assert f"before\n{text}"[table.start : table.end] + "\n" == text
 
 
+def test_a_tree_in_the_first_column() -> None:
+    """As findmnt draws it: its lines are no frame."""
+    table = only(
+        "TARGET                  SOURCE    FSTYPE  OPTIONS\n"
+        "/                       /dev/vda  ext4    rw,relatime\n"
+        "├─/sys                  sysfs     sysfs   rw\n"
+        "│ ├─/sys/fs/cgroup      tmpfs     tmpfs   rw,mode=755\n"
+        "│ │ └─/sys/fs/cgroup/a  cgroup    cgroup  rw\n"
+        "└─/proc                 proc      proc    rw\n"
+    )
+    assert [row["TARGET"] for row in table.rows][2:4] == ["│ ├─/sys/fs/cgroup", "│ │ └─/sys/fs/cgroup/a"]
+    assert [row["SOURCE"] for row in table.rows] == ["/dev/vda", "sysfs", "tmpfs", "cgroup", "proc"]
+
+
 def test_a_bar_in_a_cell_of_psql() -> None:
     """The ruler says where cells end."""
     table = only(
