@@ -292,13 +292,14 @@ class _Scan:
         text, at = self.text, 0
         roots = self._roots()
         root = next(roots, None)
-        opens = _OPEN
+        opens, match, searched = _OPEN, None, False
         while True:
             if self.allowance <= 0 and opens is _OPEN:
-                opens = _OPEN_STRICT
+                opens, searched = _OPEN_STRICT, False
                 if "too_deep" not in self.met and LIKELY.search(text, at):
                     self.met.add("unparsed")
-            match = opens.search(text, at)
+            if not searched or (match is not None and match.start() < at):
+                match, searched = opens.search(text, at), True  # the next one, until the scan is beyond it
             start = len(text) if match is None else match.start()
             while self.pieces and self.pieces[-1][1] <= start:
                 self.pieces.pop()

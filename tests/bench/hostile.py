@@ -43,6 +43,7 @@ WELL_FORMED: dict[str, Callable[[int], str]] = {
     "log": payloads.log,
     "short lines": payloads.short_lines,
     "tiny json": payloads.tiny_documents,
+    "tiny python": payloads.tiny_python,
     "csv": payloads.csv,
 }
 
@@ -156,6 +157,14 @@ HOSTILE: dict[str, tuple[str, Callable[[int], str]]] = {
         "short lines",
         _repeated("$ kubectl get pods\nNAME    READY   AGE\nweb-0   1/1     5m\nweb-1   0/1     12s\n\n"),
     ),
+    "tuples on lines": ("tiny python", _repeated("(12, 'a', None)\n")),
+    "open tuples on lines": ("short lines", _repeated("(12, 'a', None\n")),
+    "calls on lines": ("tiny python", _repeated("Pod(name='web-1', restarts=2)\n")),
+    "open calls on lines": ("short lines", _repeated("Pod(name='web-1', restarts=2\n")),
+    "JSON strings on lines": ("tiny json", _repeated('"{\\"a\\": 1}"\n')),
+    "counts of rows on lines": ("short lines", _repeated("got it\n(1 row)\n\n")),
+    "session of psql": ("log", _repeated("shop=# select id from t limit 1;\n id \n----\n 12\n(1 row)\n\n")),
+    "tuples before a bracket": ("tiny python", _framed("", "(12, 'a', None)\n", '{"a": [1, 2]}')),
 }
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyve import document as scanned
 from hyve.document import parse
 from hyve.errors import InputError
 from hyve.escaped import embedded
@@ -401,3 +403,27 @@ def test_near_json_far_within_a_line_is_read_up_to_a_bound() -> None:
     assert "unparsed" in on_one.flags
     (text,) = (part.value for part in on_one.parts if part.syntax == "lines")
     assert text[0]["text"].strip() == on_one.text.strip()
+
+
+class _Counted:
+    """A pattern that counts the characters which it is asked to search."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern, self.searched = pattern, 0
+
+    def search(self, text: str, at: int) -> re.Match[str] | None:
+        match = self.pattern.search(text, at)
+        self.searched += (match.start() if match else len(text)) - at
+        return match
+
+
+@pytest.mark.parametrize("line", ["(12, 'a', None)", "Pod(name='a')", '"{\\"a\\": 1}"', "(1 row)", "set(1"])
+@pytest.mark.parametrize("end", ["", '{"a": [1]}\n'])
+def test_a_text_is_searched_for_brackets_once(monkeypatch: pytest.MonkeyPatch, line: str, end: str) -> None:
+    """H8: no quadratic case: what may begin a document without a bracket doesn't start the search for one again."""
+    opens = _Counted(scanned._OPEN)
+    monkeypatch.setattr(scanned, "_OPEN", opens)
+    text = f"{line}\n" * 200 + end
+    found = [part for part in parse(text).parts if part.syntax != "lines"]
+    assert opens.searched <= len(text)
+    assert len(found) == (0 if line in ("(1 row)", "set(1") else 200) + bool(end)
