@@ -41,8 +41,9 @@ from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
 from hyve.collector import collector_paused
 from hyve.encodings import encodable
 from hyve.escaped import embedded
+from hyve.linetimes import spelled
 from hyve.strictjson import MAX_DEPTH, Pairs
-from hyve.typed import KINDS, spelled
+from hyve.typed import KINDS
 
 Signature = str | tuple[Any, ...]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64] | np.dtype[np.int32]]
@@ -180,7 +181,7 @@ class Shredder:
         for table in root.walk():
             for path, column in list(table.columns.items()):
                 if column.spells and column.array is not None:
-                    for kind, read in spelled(column.array, path[-1] if path else ""):
+                    for kind, read in spelled(column.array, path[-1:], path[-2:-1] == (FIELDS,)):
                         table.columns[*path, (kind,)] = ColumnData(read, True)
             place = self.place(table)
             table.columns = dict(sorted(table.columns.items(), key=place))
