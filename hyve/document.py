@@ -15,20 +15,19 @@ Values are JSON's: dict, list, str, int (any size), float, bool, None; `Pairs` i
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import accumulate, islice
+from functools import partial
+from itertools import islice
 
 from hyve import delimited, heads, strictjson, tables
 from hyve.again import CONTROLS, STRICT, Way
+from hyve.ansi import Codes
 from hyve.collector import collector_paused
 from hyve.encodings import decode
 from hyve.escaped import ESCAPED, ESCAPED_START, embedded, read_escaped
-from hyve.flawed import Unread
 from hyve.freetext import FreeText, outside
-from hyve.lenient import read_lenient
 from hyve.parts import (
     Kind,
     LineParts,
@@ -42,7 +41,7 @@ from hyve.parts import (
     syntaxes,
 )
 from hyve.rawdecode import raw_decode
-from hyve.recovery import ANSI, BEGUN, LIKELY, NEAR, REST_BLANK, Reading, alike, cut_large, read_root, recover
+from hyve.recovery import BEGUN, LIKELY, NEAR, REST_BLANK, Reading, alike, cut_large, read_root, recover
 from hyve.strictjson import Decoder, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
@@ -175,53 +174,12 @@ def _scalars(text: str) -> list[Part] | ManyParts | None:
 
 def _found(text: str, flags: list[str]) -> list[Part] | ManyParts:
     """The parts of free text. `flags` takes what is to be said of the whole text."""
-    codes = list(ANSI.finditer(text)) if "\x1b" in text else []
-    plain = ANSI.sub("", text) if codes else text
+    codes = Codes(text) if "\x1b" in text else None
+    plain = codes.plain if codes else text
     met: set[str] = set()
     parts = tables.with_tables(plain, parts_of(plain, _Scan(plain, met).parts()))
     flags.extend(sorted(met))
-    if not codes:
-        return parts
-    removed = list(accumulate((match.end() - match.start() for match in codes), initial=0))
-    places = [match.start() - gone for match, gone in zip(codes, removed, strict=False)]
-    return parts_of(text, (_moved(part, text, places, removed) for part in parts))
-
-
-def _moved(part: Part, text: str, places: list[int], removed: list[int]) -> Part:
-    """A part of the text without colour codes, as a part of the text with them."""
-    start, end = part.span
-    first, last = bisect_left(places, start), bisect_right(places, end)
-    if first == last:
-        by = removed[first]
-        unread = tuple(Unread(a + by, b + by, why) for a, b, why in part.unread)
-        return part.but(span=(start + by, end + by), unread=unread)
-    inner = text[start + removed[bisect_right(places, start)] : end + removed[bisect_left(places, end)]]
-    span = start + removed[first], end + removed[last]
-    if part.unread:
-        unread = tuple(
-            Unread(_before(a, places, removed), _before(b, places, removed), why) for a, b, why in part.unread
-        )
-        return part.but(span=span, flags=(*part.flags, "ansi"), unread=unread)
-    found = read_lenient(inner) if "\x1b" in inner and part.syntax == "json" else None
-    if found is not None:  # the codes stand inside of strings, and are kept
-        return Part(found[0], span, "json", ("repaired", *found[1], "ansi"))
-    way = part.way and _without_codes(part.way)
-    return part.but(span=span, flags=(*part.flags, "ansi"), way=way)
-
-
-@cache
-def _without_codes(way: Way) -> Way:
-    """The same way to read a document with colour codes in it, which are no part of it; nor is a comma before one."""
-
-    def clean(source: str) -> str:
-        return ANSI.sub("", source).rstrip(", \t")
-
-    return Way(lambda source: way.read(clean(source)), lambda source: way.plain(clean(source)))
-
-
-def _before(offset: int, places: list[int], removed: list[int]) -> int:
-    """The offset in the text with colour codes of one in that without; in front of the codes that stand there."""
-    return offset + removed[bisect_left(places, offset)]
+    return parts_of(text, codes.moved(parts)) if codes and plain is not text else parts
 
 
 # A bracket that may begin strict JSON, told by the next tokens; then one that recovery may read. As most brackets of a

@@ -82,6 +82,7 @@ _GROWING = {
     "commas": payloads.commas,
     "two a line": payloads.pairs,
     "behind heads": payloads.behind_heads,
+    "in colours": payloads.coloured,
     "tiny python": payloads.tiny_python,
     "tiny bare keys": payloads.tiny_near,
     "tiny, two a line": payloads.tiny_pairs,

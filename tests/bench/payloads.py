@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from typing import Any
 
+_STRING = re.compile(r'"[^"]*"')
 _BARE_KEY = re.compile(r'"(\w+)":')
 _SERVICES = ("checkout", "cart", "payments", "search", "auth", "catalog", "shipping", "email")
 
@@ -97,6 +98,17 @@ def behind_heads(size: int) -> str:
     source = random.Random(18)
     heads = (f"{_time(number)} INFO [{source.choice(_SERVICES)}] got " for number in count())
     return "".join(f"{head}{record}\n" for head, record in zip(heads, _sized(_record, size), strict=False))
+
+
+def coloured(size: int) -> str:
+    """The records of `logs` in the colours of a terminal: behind a log line's head and as jq prints them, in turns."""
+    lines = (
+        _STRING.sub("\x1b[0;32m\\g<0>\x1b[0m", record)
+        if number % 2
+        else f"\x1b[2m{_time(number)}\x1b[0m \x1b[32mINFO\x1b[0m got {record}"
+        for number, record in enumerate(_sized(_record, size * 3 // 4))
+    )
+    return "\n".join(lines) + "\n"
 
 
 def tiny_python(size: int) -> str:
