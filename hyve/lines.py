@@ -13,7 +13,7 @@ Keys: `time`, `level`, `msg` (what remains behind a head), `logger`, `thread`, `
 `pid`, `priority`, `msgid`, `data` (syslog), `container`, `pod`, `stream`, `client`, `user`, `database`, `method`,
 `path`, `protocol`, `status`, `bytes`, `referer`, `agent` (requests), `name`, `labels`, `value`, `timestamp`,
 `exemplar`, `metric`, `type`, `help`, `unit` (Prometheus exposition text), `json` (a document that was escaped into the
-line), and the keys of pairs as they are written.
+line), the keys of pairs as they are written, and `pairs_left_out`, how many others of these the line has.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from hyve.collector import collector_paused
 from hyve.escaped import ESCAPED_START, read_escaped
-from hyve.formats.exposition import read_comment, read_sample
+from hyve.formats.exposition import is_exposition, line_fields
 from hyve.freetext import thinned
 from hyve.recovery import ANSI
 
@@ -38,8 +39,9 @@ _BEGINNING = 1 << 16
 """Characters of a line that tell so."""
 _WRAPPED = 3
 """Heads that a line may have, one around the other."""
-_MAX_KEYS = 256
-"""Keys of pairs that are kept, the most frequent ones: a text of a thousand keys is no table."""
+_MAX_KEYS = 1_000
+"""Keys of pairs that are kept, the most frequent ones, and pairs of a line: a text of more is no table."""
+_LEFT_OUT = "pairs_left_out"
 _TAKEN = {"line": "line_value", "text": "text_value"}
 """A line's own columns; a pair of that name moves."""
 
@@ -163,7 +165,7 @@ _REQUEST = re.compile(
 def fields(texts: Sequence[str]) -> list[dict[str, Any] | None] | None:
     """What each of the lines carries, None for a line that carries nothing; None where next to no line carries any.
 
-    Values are texts, but for `labels` (an object of texts) and `json` (the document).
+    Values are texts, but for `labels` (an object of texts), `json` (the document) and `pairs_left_out` (a number).
     """
     reader = Reader(texts)
     while True:
@@ -179,7 +181,7 @@ class Reader:
     def __init__(self, texts: Iterable[str]) -> None:
         looked = [_plain(text[:_BEGINNING]) for text in thinned(texts, _LOOKED)]
         looked = [text for text in looked if text.strip()]
-        self._exposition = bool(looked) and _is_exposition(_sampled(looked))
+        self._exposition = bool(looked) and is_exposition(_sampled(looked))
         self._kinds: list[list[_Kind]] = []
         self._shared: set[str] = set()
         self._several = False
@@ -229,7 +231,7 @@ class Reader:
         joined = "\n".join(texts)
         plain = [_plain(text) for text in texts] if "\x1b" in joined else texts
         if self._exposition:
-            found = [_exposition(text) for text in plain]
+            found = [line_fields(text) for text in plain]
         elif self._kinds or "=" in joined or '\\"' in joined or (self._requests and "HTTP/" in joined):
             found = self._log(plain)
         else:  # nothing is looked for in each of them
@@ -255,12 +257,16 @@ class Reader:
                 item.setdefault("json", document)
         return [item or None for item in found]
 
-    def _pairs_of(self, texts: list[str], heads: list[dict[str, Any]]) -> list[dict[str, str]]:
+    def _pairs_of(self, texts: list[str], heads: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The key=value pairs of each line. Where pairs end a line with a head, its `msg` is cut to what stands
         before."""
-        found: list[dict[str, str]] = []
+        found: list[dict[str, Any]] = []
         for text, head in zip(texts, heads, strict=True):
-            pairs = list(_pairs(text)) if "=" in text else []
+            further = _pairs(text) if "=" in text else iter(())
+            pairs = list(islice(further, _MAX_KEYS))
+            left_out = sum(1 for _ in further)
+            if left_out:
+                text = text[: pairs[-1][3]]
             if not pairs or not (head or _outside_code(text[: pairs[0][2]])):
                 found.append({})
                 continue
@@ -268,7 +274,10 @@ class Reader:
                 pairs = [pair for pair in pairs if pair[0] in self._shared]
             elif (verb := _SQL_VERB.search(text)) and _SQL_REST.search(text, verb.end()):
                 pairs = [pair for pair in pairs if pair[2] < verb.start()]
-            found.append(_by_key(pairs))
+            own = _by_key(pairs)
+            found.append(own)
+            if left_out and pairs:
+                own[_LEFT_OUT] = left_out
             if pairs and "msg" in head:
                 before = text[: pairs[0][2]]
                 if not before.endswith(("(", "[")) and _nothing_else(text[len(before) :], pairs, len(before)):
@@ -276,15 +285,23 @@ class Reader:
                     if not head["msg"]:
                         del head["msg"]
         if (kept := self._kept) is not None:
-            return [{key: value for key, value in item.items() if key in kept} for item in found]
+            return [_cut(item, kept) for item in found]
         for item in filter(None, found):
             self._keys.update(item.keys())
         return found
 
 
-def _by_key(pairs: list[tuple[str, str, int, int]]) -> dict[str, str]:
+def _cut(item: dict[str, Any], kept: set[str]) -> dict[str, Any]:
+    """The pairs of a line whose keys are kept, and how many others it has."""
+    some = {key: value for key, value in item.items() if key in kept}
+    if len(some) < len(item):
+        some[_LEFT_OUT] = item.get(_LEFT_OUT, 0) + len(item.keys() - kept - {_LEFT_OUT})
+    return some
+
+
+def _by_key(pairs: list[tuple[str, str, int, int]]) -> dict[str, Any]:
     """The values of pairs by key; another value of a key `a` is `a_2`."""
-    own: dict[str, str] = {}
+    own: dict[str, Any] = {}
     several: dict[str, set[str]] = {}
     last: Counter[str] = Counter()
     for key, value, *_ in pairs:
@@ -357,7 +374,7 @@ def _shared(texts: list[str]) -> tuple[set[str], bool]:
     candidates = [text for text in texts if "=" in text]
     if not candidates:
         return set(), False
-    looked = [[key for key, *_ in _pairs(text)] for text in _sampled(candidates)]
+    looked = [[key for key, *_ in islice(_pairs(text), _MAX_KEYS)] for text in _sampled(candidates)]
     total = sum(bool(text.strip()) for text in texts)
     share = len(candidates) / total
     counts = Counter(key for keys in looked for key in set(keys))
@@ -436,7 +453,7 @@ _LABELLED = re.compile(
 )
 
 
-def _labels(texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, str]]) -> set[str]:
+def _labels(texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> set[str]:
     """The names of `Name: value` pieces between dashes or commas, behind heads; half of the lines hold two of them."""
     candidates = [
         text for text, head, own in zip(texts, heads, pairs, strict=True) if ": " in text and head and not own
@@ -448,7 +465,7 @@ def _labels(texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str,
 
 
 def _labelled_of(
-    texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, str]], names: set[str]
+    texts: list[str], heads: list[dict[str, Any]], pairs: list[dict[str, Any]], names: set[str]
 ) -> list[dict[str, str]]:
     """The pieces of each line that have these names, where it has several such pieces."""
     found: list[dict[str, str]] = [{} for _ in texts]
@@ -469,20 +486,3 @@ def _document(text: str) -> Any | None:
     match = ESCAPED_START.search(text)
     found = read_escaped(text, match.start()) if match else None
     return found[0] if found else None
-
-
-def _is_exposition(sample: list[str]) -> bool:
-    told = sum(read_comment(text) is not None for text in sample)
-    series = [found for text in sample if text[:1] != "#" and (found := read_sample(text))]
-    plain = sum(text[:1] != "#" for text in sample)
-    certain = told or any(found.labels for found in series)
-    return bool(certain) and 10 * len(series) >= 9 * plain and told + len(series) >= 2
-
-
-def _exposition(text: str) -> dict[str, Any] | None:
-    """A line of Prometheus or OpenMetrics exposition text."""
-    if text[:1] == "#":
-        comment = read_comment(text)
-        return {"metric": comment[1], comment[0].lower(): comment[2]} if comment else None
-    sample = read_sample(text)
-    return {key: value for key, value in vars(sample).items() if value != ""} if sample else None

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Any
 
 from hyve.formats.prometheus import COUNTERS
 from hyve.formats.prometheus import row as metric_row
@@ -93,6 +94,24 @@ def read_comment(text: str) -> tuple[str, str, str] | None:
         return None
     what, metric, said = comment.groups()
     return what, metric, unescaped(said.rstrip()) if what == "HELP" else said.rstrip()
+
+
+def is_exposition(sample: list[str]) -> bool:
+    """Whether some lines of a text are such: nearly all that are no comments."""
+    told = sum(read_comment(text) is not None for text in sample)
+    series = [found for text in sample if text[:1] != "#" and (found := read_sample(text))]
+    plain = sum(text[:1] != "#" for text in sample)
+    certain = told or any(found.labels for found in series)
+    return bool(certain) and 10 * len(series) >= 9 * plain and told + len(series) >= 2
+
+
+def line_fields(text: str) -> dict[str, Any] | None:
+    """What a line of exposition text carries by the names that `hyve.lines` gives it, or None."""
+    if text[:1] == "#":
+        comment = read_comment(text)
+        return {"metric": comment[1], comment[0].lower(): comment[2]} if comment else None
+    sample = read_sample(text)
+    return {key: value for key, value in vars(sample).items() if value != ""} if sample else None
 
 
 @dataclass

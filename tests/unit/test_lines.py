@@ -230,10 +230,24 @@ def test_a_key_that_a_line_repeats_has_a_column_for_each_value() -> None:
 
 
 def test_too_many_keys_keep_the_frequent_ones() -> None:
-    texts = [f"level=info k{i}=1 user=u{i}" for i in range(1000)]
+    """H38: and each line says how many of its pairs are not among them."""
+    texts = [f"level=info k{i}=1 user=u{i}" for i in range(1100)]
     found = of(*texts)
-    assert (found[999] or {})["user"] == "u999"
-    assert len({key for item in found for key in item or {}}) == 256
+    assert found[1099] == {"level": "info", "user": "u1099", "pairs_left_out": 1}
+    assert found[0] == {"level": "info", "user": "u0", "k0": "1"}
+    assert len({key for item in found for key in item or {}} - {"pairs_left_out"}) == 1000
+
+
+@pytest.mark.parametrize("count", [300, 1_000, 1_300])
+def test_a_line_of_very_many_pairs(count: int) -> None:
+    """H38: the first thousand are kept, and how many more there are is said."""
+    kept = {f"k{i}": f"v{i}" for i in range(min(count, 1_000))}
+    left_out = {"pairs_left_out": count - 1_000} if count > 1_000 else {}
+    (found,) = of(" ".join(f"k{i}=v{i}" for i in range(count)))
+    assert found == kept | left_out
+    (headed,) = of("2026-01-30T11:45:00Z INFO dump " + " ".join(f"k{i}=v{i}" for i in range(count)))
+    assert {key: (headed or {})[key] for key in (*kept, *left_out)} == kept | left_out
+    assert (headed or {})["level"] == "INFO"
 
 
 def test_rare_kinds_of_lines_are_found_beside_the_frequent_one() -> None:
