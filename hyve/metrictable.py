@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hyve.choices import are_ids
 from hyve.formats import prometheus
-from hyve.formats.scalars import NUMBER_KEYS, Row, scaled_ns, value_text
+from hyve.formats.scalars import EXACT, NUMBER_KEYS, Row, scaled_ns, value_text
 from hyve.runs import code_type
 from hyve.shape import INDEX, LIST, NUMBER, ColumnData, Path, Signature, TableData
 
@@ -116,7 +116,7 @@ def _times(samples: TableData) -> Any:
 
 def _values(samples: TableData, coded: bool) -> tuple[Any, Any] | None:
     """The second items, of which each is a number or spells one, as an array of numbers, and as one of texts what
-    `value_text` says of those that are not finite, if there are any; else None."""
+    `value_text` says of those that a double doesn't hold, if there are any; else None."""
     column = samples.columns[(INDEX, 1),]
     told = samples.columns.get(((INDEX, 1), NUMBER))
     given: Any = column.array
@@ -130,16 +130,17 @@ def _values(samples: TableData, coded: bool) -> tuple[Any, Any] | None:
         read: Any = given if pa.types.is_decimal(told.array.type) else told.array
         array = read.cast(pa.float64(), safe=False)
     elif pa.types.is_int64(given.type):
-        return given.cast(pa.float64(), safe=False), None
+        array = given.cast(pa.float64(), safe=False)
     elif pa.types.is_float64(given.type):
         array = pc.if_else(pc.is_finite(given), given, pa.scalar(None, pa.float64()))
     else:
         return None
-    if not array.null_count:
+    inexact = pc.fill_null(pc.greater_equal(pc.abs(array), float(EXACT)), True)
+    if not pc.any(inexact).as_py():
         return array, None
-    odd = pc.if_else(pc.is_null(array), given, pa.scalar(None, given.type)).dictionary_encode()
-    texts = [value_text(value)["value_text"] for value in odd.dictionary.to_pylist()]
-    return array, _spread(texts, odd.indices, coded)
+    odd = pc.if_else(inexact, given, pa.scalar(None, given.type)).dictionary_encode()
+    texts = [value_text(value).get("value_text") for value in odd.dictionary.to_pylist()]
+    return array, _spread(texts, odd.indices, coded) if any(texts) else None
 
 
 def _nothing(rows: int, kind: type, coded: bool) -> Any:

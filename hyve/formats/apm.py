@@ -174,7 +174,7 @@ def _metrics(event: dict[str, Any], service: str, resource: dict[str, Any]) -> l
                 time,
                 service,
                 name,
-                number(said.get("value")),
+                said.get("value"),
                 unit=text(said.get("unit")),
                 kind=_KINDS.get(text(said.get("type")), "gauge"),
                 count=sum(whole) if whole else None,

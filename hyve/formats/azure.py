@@ -101,7 +101,7 @@ def _point(
         time,
         service,
         name,
-        number(found.get(first)),
+        found.get(first),
         unit=unit,
         count=integer(found.get("count")),
         sum=number(found.get("total")),

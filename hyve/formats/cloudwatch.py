@@ -148,6 +148,6 @@ def _series(result: dict[str, Any], answer: dict[str, Any]) -> list[Row]:
     asked = present(id=_either(result, "Id", "id"), statistic=_either(result, "Stat", "stat"))
     attributes = {**dimensions, **{key: text(inner) for key, inner in asked.items()}}
     return [
-        metric_point(moment_ns(at), about, text(name), number(one), unit=unit, attributes=attributes, resource=resource)
+        metric_point(moment_ns(at), about, text(name), one, unit=unit, attributes=attributes, resource=resource)
         for at, one in zip(times, values, strict=False)
     ]

@@ -4,7 +4,8 @@ Rules:
 - Rows are those of `hyve.formats.prometheus`: labels are `attributes`, "NaN" and the infinities have their
   row and a `value_text`, exemplars are left out.
 - A line is surely a sample if its name was declared (`# TYPE`, `# HELP`) or it has labels. "retries 3" may be prose:
-  it counts where one in ten of the lines around it, up to any that is no sample, is surely one.
+  it counts where one in ten of the lines around it, up to any that is no sample, is surely one, or the lines before
+  that one count and all that ends them is one name with something that is no number.
 - Times are milliseconds or, as OpenMetrics has them, seconds; their size tells.
 """
 
@@ -36,6 +37,7 @@ _CLOSE = re.compile(r"[ \t]*+\}")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _SUFFIXES = ("_total", "_bucket", "_count", "_sum", "_created", "_info")
 _KINDS = {"counter": "sum", "gauge": "gauge", "info": "gauge", "stateset": "gauge"}
+_NO_NUMBER = re.compile(r"[ \t]*+[a-zA-Z_:][\w:.]*+[ \t]++\S++[ \t\r]*+\Z", re.ASCII)
 _LABELLED = re.compile(r'=[ \t]*+"')
 _LOOKED_AT = 1_000
 """Lines among which one that looks like this format must be, so that other logs cost nothing."""
@@ -155,6 +157,7 @@ class _Reader:
     def __init__(self) -> None:
         self.families = _Families()
         self.together = self.sure = 0
+        self.odd = self.trusted = False  # whether the last line was no sample; whether the lines before it count
         self.waiting: list[tuple[Row, bool]] = []
 
     def read(self, texts: Sequence[str]) -> list[Row]:
@@ -167,6 +170,7 @@ class _Reader:
             sample = _sample(text, self.families)
             if sample is not None:
                 self.together += 1
+                self.odd = False
                 self.sure += sample[1]
                 if sample[1] and not self.waiting:
                     rows.append(sample[0])
@@ -174,6 +178,8 @@ class _Reader:
                     self.waiting.append(sample)
             elif text and not text.isspace():
                 rows += self.believed()
+                self.trusted &= not self.odd and _NO_NUMBER.match(text) is not None
+                self.odd = True
         return rows
 
     def _comment(self, text: str) -> None:
@@ -188,7 +194,8 @@ class _Reader:
 
     def believed(self) -> list[Row]:
         """The samples that wait, where no other line stands with them: all of them if enough are sure, else those."""
-        enough = 10 * self.sure >= self.together
+        enough = self.trusted or 10 * self.sure >= self.together
+        self.trusted |= enough and self.sure > 0
         rows = [row for row, sure in self.waiting if sure or enough]
         self.together = self.sure = 0
         self.waiting = []

@@ -65,7 +65,7 @@ def _points(series: dict[str, Any], answer: dict[str, Any]) -> list[Row]:
         spread = value.get("distributionValue")
         flag = value.get("boolValue")
         one = value.get("doubleValue", value.get("int64Value"))
-        plain = float(flag) if type(flag) is bool else number(one)
+        plain = float(flag) if type(flag) is bool else one if number(one) is not None else None
         if plain is None and type(spread) is not dict:
             continue
         spread = mapping(spread)

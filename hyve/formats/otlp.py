@@ -75,8 +75,6 @@ _TEMPORALITY: dict[Any, str] = {
     **{code: name for i, name in enumerate(TEMPORALITIES) for code in (i, str(i))},
     **{f"AGGREGATION_TEMPORALITY_{name.upper()}": name for name in TEMPORALITIES},
 }
-_EXACT = 1 << 53
-"""Integers up to this one are doubles."""
 RELATIONS = ("spans", "span_events", "span_links", "log_records", "metric_points")
 _SNAKE = {
     "resource_spans": "resourceSpans",
@@ -381,14 +379,13 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
         for point in dicts(held.get("dataPoints")):
             counted = kind not in ("gauge", "sum")  # what is 0 may be left out: protobuf's JSON writes no defaults
             given = point["asDouble"] if "asDouble" in point else point.get("asInt")
-            value = number(given)
             add_point(
                 out,
                 metric_point(
                     epoch_ns(point.get("timeUnixNano")),
                     service,
                     name,
-                    value,
+                    given,
                     unit=unit,
                     kind=kind,
                     count=integer(point.get("count", 0 if counted else None)),
@@ -404,11 +401,7 @@ def _metric(metric: dict[str, Any], service: str, resource: dict[str, Any], out:
                 ]
                 if kind == "summary"
                 else (),
-                {
-                    **about,
-                    **(_details(point, kind) if more is not None else {}),
-                    **(value_text(given) if value is None else {}),
-                },
+                {**about, **(_details(point, kind) if more is not None else {})},
             )
 
 
@@ -420,12 +413,10 @@ def _aggregation(held: dict[str, Any], kind: str) -> Row:
 
 
 def _details(point: dict[str, Any], kind: str) -> Row:
-    if kind in ("gauge", "sum"):
-        return {} if "asDouble" in point else rounded(integer(point.get("asInt")))
+    if kind in ("gauge", "sum", "summary"):
+        return {}
     if kind == "histogram":
         return bucket_keys("bucket", _integers(point.get("bucketCounts")), bounds=_numbers(point.get("explicitBounds")))
-    if kind == "summary":
-        return {}
     above, below = mapping(point.get("positive")), mapping(point.get("negative"))
     return {
         "scale": integer(point.get("scale", 0)),
@@ -441,13 +432,6 @@ def bucket_keys(name: str, counts: list[Any], *, bounds: list[Any] | None = None
     if not counts:
         return {}
     return {f"{name}_counts": counts} | ({f"{name}_offset": offset} if bounds is None else {"explicit_bounds": bounds})
-
-
-def rounded(value: int | None) -> Row:
-    """The text of an integer that no double holds."""
-    if value is None or -_EXACT <= value <= _EXACT or int(float(value)) == value:
-        return {}
-    return {"value_text": str(value)}
 
 
 def _integers(value: Any) -> list[int | None]:

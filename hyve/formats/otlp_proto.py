@@ -41,11 +41,10 @@ from hyve.formats.otlp import (
     add_point,
     add_span,
     bucket_keys,
-    rounded,
     scope_keys,
 )
 from hyve.formats.rows import metric_point
-from hyve.formats.scalars import Relations, Row, compact, epoch_ns, number, text, trace_or_span_id, value_text
+from hyve.formats.scalars import Relations, Row, compact, epoch_ns, number, text, trace_or_span_id
 
 _LOOKED_AT, _FIELDS_LOOKED_AT = 8, 2_000
 """Records that tell the signal, and fields that are looked at for it at most: attributes are many."""
@@ -340,15 +339,10 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
     _few(len(held.data_points), "points")
     about = {**more, **_aggregation(held, kind)}
     for point in held.data_points:
-        value = count = total = least = most = None
-        details: Row = {}
+        given = count = total = least = most = None
         if kind in ("gauge", "sum"):
             chosen = point.WhichOneof("value")
-            if chosen == "as_int":
-                value, details = float(point.as_int), rounded(point.as_int)
-            elif chosen:
-                value = number(point.as_double)
-                details = value_text(point.as_double) if value is None else {}
+            given = getattr(point, chosen) if chosen else None
         else:
             count = _count(point.count)
             if kind == "summary":
@@ -361,7 +355,7 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
             epoch_ns(point.time_unix_nano),
             service,
             name,
-            value,
+            given,
             unit=unit,
             kind=kind,
             count=count,
@@ -373,7 +367,7 @@ def _metric(out: Relations, service: str, resource: dict[str, Any], metric: Any,
         )
         quantiles = point.quantile_values if kind == "summary" else ()
         found = [(number(entry.quantile), entry.value) for entry in quantiles]
-        add_point(out, row, found, {**about, **(details or _buckets(point, kind))})
+        add_point(out, row, found, {**about, **_buckets(point, kind)})
 
 
 def _aggregation(held: Any, kind: str) -> Row:

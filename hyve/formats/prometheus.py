@@ -15,6 +15,7 @@ from hyve.formats.entities import service_of
 from hyve.formats.recogniser import needs
 from hyve.formats.rows import metric_point
 from hyve.formats.scalars import (
+    EXACT,
     Relations,
     Row,
     dicts,
@@ -98,16 +99,17 @@ def _samples(samples: list[Any], first: Row) -> list[Row]:
         if type(sample) is list and len(sample) == 2:
             time, value = sample
             # Only the first two differ from sample to sample.
-            found = {**first, "time": scaled_ns(time, 1), "value": number(value)}
-            rows.append(found if found["value"] is not None else found | value_text(value))
+            read = number(value)
+            found = {**first, "time": scaled_ns(time, 1), "value": read}
+            exact = read is not None and -EXACT < read < EXACT
+            rows.append(found if exact else found | value_text(value))
     return rows
 
 
 def row(time: int | None, value: Any, name: str, labels: dict[str, Any]) -> Row:
     """The row of one sample, whose `value` may be a number's text."""
     kind = "sum" if name.endswith(COUNTERS) else "gauge"
-    made = metric_point(time, service_of(labels), name, number(value), kind=kind, attributes=labels, resource={})
-    return made if made["value"] is not None else made | value_text(value)
+    return metric_point(time, service_of(labels), name, value, kind=kind, attributes=labels, resource={})
 
 
 def _adapter(value: dict[str, Any]) -> Row:

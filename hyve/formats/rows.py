@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from hyve.formats.levels import severity_in
-from hyve.formats.scalars import Row, compact, severity, text
+from hyve.formats.scalars import EXACT, Row, compact, number, severity, text, value_text
 
 
 def metric_point(
     time: int | None,
     service: str,
     name: str,
-    value: float | None,
+    given: Any,
     *,
     unit: str = "",
     kind: str = "gauge",
@@ -27,8 +27,10 @@ def metric_point(
     attributes: dict[str, Any],
     resource: dict[str, Any],
 ) -> Row:
-    """A row of `metric_points`."""
-    return {
+    """A row of `metric_points`, whose value is `given` as a number or as its text; what a double can't hold is said."""
+    value = number(given)
+    inexact = (value is None and given is not None) or (value is not None and not -EXACT < value < EXACT)
+    row = {
         "time": time,
         "service": service,
         "name": name,
@@ -42,6 +44,7 @@ def metric_point(
         "attributes": attributes,
         "resource": resource,
     }
+    return row | value_text(given) if inexact else row
 
 
 def log_record(

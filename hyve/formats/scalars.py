@@ -99,12 +99,21 @@ def number(value: Any) -> float | None:
     return result if math.isfinite(result) else None
 
 
+EXACT = 1 << 53
+"""Whole numbers up to this one are all doubles; the next one is rounded to it."""
+
+
 def value_text(given: Any) -> Row:
     """The key `value_text` for a number that `number` has none for, because it is NaN, infinite or too large for a
-    double; no key for anything else."""
+    double, or which a double rounds to another whole number; no key for anything else."""
+    if type(given) is int:
+        return {} if -EXACT <= given <= EXACT or number(given) == given else {"value_text": str(given)}
     if type(given) is str:
         if len(given) > 400 or "_" in given:
             return {}
+        if (plain := given.strip().removeprefix("-").removeprefix("+")).isdecimal() and plain.isascii():
+            whole = value_text(int(given))
+            return {"value_text": given.strip()} if whole else {}
         try:
             value = float(given)
         except ValueError:

@@ -39,7 +39,7 @@ def recognise(value: Any) -> Relations | None:
         instant_ns(value.get("timestamp")),
         service_of(tags),
         f"{space}_{name}" if type(space) is str and space else name,
-        float(len(members)) if field == "set" and type(members) is list else number(held.get("value")),
+        float(len(members)) if field == "set" and type(members) is list else held.get("value"),
         kind=_KINDS[field],
         count=sum(integer(sample.get("rate")) or 0 for sample in samples) if samples else integer(held.get("count")),
         sum=number(held.get("sum")),
