@@ -29,6 +29,7 @@ from hyve.encodings import decode
 from hyve.escaped import ESCAPED, ESCAPED_START, embedded, read_escaped
 from hyve.freetext import FreeText, outside
 from hyve.parts import (
+    ANNOTATION,
     Kind,
     LineParts,
     ManyParts,
@@ -46,6 +47,8 @@ from hyve.strictjson import Decoder, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
 
+_ANNOTATION = 256
+"""Characters before a document in which the annotation's name stands that it is the value of."""
 _PROSE_LINES, _PROSE_CHARS = 20, 4_000
 _FENCE = re.compile(r"\s*```[\w+.-]*\s*\Z")
 
@@ -179,7 +182,21 @@ def _found(text: str, flags: list[str]) -> list[Part] | ManyParts:
     met: set[str] = set()
     parts = tables.with_tables(plain, parts_of(plain, _Scan(plain, met).parts()))
     flags.extend(sorted(met))
-    return parts_of(text, codes.moved(parts)) if codes and plain is not text else parts
+    if codes and plain is not text:
+        parts = parts_of(text, codes.moved(parts))
+    return parts_of(text, _annotations(text, parts)) if _LAST_APPLIED in text else parts
+
+
+_LAST_APPLIED = "last-applied-configuration"
+_ANNOTATES = re.compile(rf"{_LAST_APPLIED}[\"']?:[ \t]*+(?:[|>][-+\d]{{0,2}}+)?\s*+[\"']?\Z")
+
+
+def _annotations(text: str, parts: Sequence[Part]) -> Iterator[Part]:
+    """The parts; one that is what was applied to a cluster once, as kubectl keeps it beside an object, is flagged."""
+    for part in parts:
+        before = text[max(part.span[0] - _ANNOTATION, 0) : part.span[0]]
+        applied = part.syntax != "lines" and _LAST_APPLIED in before and _ANNOTATES.search(before)
+        yield part.but(flags=(*part.flags, ANNOTATION)) if applied else part
 
 
 # A bracket that may begin strict JSON, told by the next tokens; then one that recovery may read. As most brackets of a

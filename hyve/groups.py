@@ -25,7 +25,7 @@ from hyve.freetext import FreeText
 from hyve.logtable import log_table
 from hyve.metrictable import metric_table
 from hyve.naming import identifier
-from hyve.parts import ManyParts, Part, Rows, is_bare
+from hyve.parts import ANNOTATION, Kind, ManyParts, Part, Rows, is_bare
 from hyve.runs import Runs
 from hyve.shape import TableData, Unsettled, shred
 from hyve.strictjson import Ahead, Lines, Pairs
@@ -67,11 +67,13 @@ class Group:
     objects that no list is like, and lists like them.
 
     `values` are those of the parts, `rows` their records. The parts of a long text have no values here but are read
-    `ahead`; a very long list is alone in its group then. `source`: telemetry relations were made of them.
+    `ahead`; a very long list is alone in its group then. `source`: telemetry relations were made of them; none are of
+    what stands in annotations.
     """
 
     keys: set[Any] = field(default_factory=set)
     objects: bool = False
+    annotations: bool = False
     source: bool = False
     values: list[Any] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
@@ -93,10 +95,10 @@ class Group:
 
     def by_columns(self) -> tuple[str, Callable[[TableData], TableData | None]] | None:
         """The relation that may be made of its columns, told from its first record, and what makes it."""
-        first = self.first()
+        first = None if self.annotations else self.first()
         if isinstance(first, dict) and formats.only_logs(tuple(first)):
             return "log_records", log_table
-        value = self.values[0] if len(self.values) == 1 else None
+        value = self.values[0] if len(self.values) == 1 and not self.annotations else None
         if isinstance(self.ahead, Rows) and len(self.ahead.numbers) == 1:
             value = self.ahead.values()[0]
         if isinstance(self.ahead, Ahead) and self.ahead.path[-1:] in ((), ("result",), ("values",)):
@@ -123,15 +125,17 @@ class Group:
 
     def found(self) -> Iterator[formats.Found]:
         """The telemetry relations that the parts hold; shreds them on the way. Raises Inseparable, but once."""
-        if self.ahead is None or not self.separable:
+        if self.annotations:
+            self.settled()
+        elif self.ahead is None or not self.separable:
             self.settled()
             yield formats.find(self.values if self.ahead is None else self.ahead.values())
-            return
-        try:
-            yield from find_runs(self.shredded(), self.ahead.path, self.ahead.lines)
-        except Inseparable:
-            self.separable = False
-            raise
+        else:
+            try:
+                yield from find_runs(self.shredded(), self.ahead.path, self.ahead.lines)
+            except Inseparable:
+                self.separable = False
+                raise
 
     def shredded(self) -> Iterator[tuple[Any, list[Any]]]:
         """The runs of the very long list, which are shredded on the way unless that was done before."""
@@ -249,7 +253,7 @@ def _group_values(found: Grouped, document: Document, number: int) -> None:
             line += document.text.count("\n", at, part.span[0])
             at = part.span[0]
         size = len(value) if isinstance(value, list) and not (each and is_bare(value)) else None
-        keys, group = _group(found.groups, value, part.syntax in _TABLES)
+        keys, group = _group(found.groups, value, part)
         group.add(i, value, keys, size, line if around else None)
 
 
@@ -261,16 +265,15 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
     around = around or total < len(parts)
     lines: Iterator[int | None] = parts.line_numbers() if around else repeat(None)
     objects: Group | None = None
-    alike = not any(kind.listed for kind, _ in kinds)
+    alike = not any(kind.listed or ANNOTATION in kind.flags for kind, _ in kinds)
     # Where there are lists of records, each object's keys tell whether it is like those.
     listed = sum(count for kind, count in kinds if kind.listed and not kind.bare)
     values = chain.from_iterable(parts.runs(range(total))) if 0 < listed < total else None
 
-    def group_of(value: Any, table: bool = False) -> tuple[set[Any], Group]:
+    def group_of(value: Any, kind: Kind) -> tuple[set[Any], Group]:
         rows = Rows(parts)
-        return _group(
-            found.groups, value, table, lambda: Group(ahead=rows, layout=Places(start, rows.numbers, rows.spread))
-        )
+        made = partial(Group, ahead=rows, layout=Places(start, rows.numbers, rows.spread))
+        return _group(found.groups, value, kind, made)
 
     for i in range(total):
         if alike and objects is not None and len(objects) >= _SAMPLE:
@@ -279,16 +282,16 @@ def _group_ahead(found: Grouped, parts: ManyParts, start: int, around: bool) -> 
         line, kind = next(lines), parts.kind(i)
         value: Any = None if values is None else next(values)
         if each and kind.bare:
-            keys, group = group_of([])
+            keys, group = group_of([], kind)
             group.add(i, None, keys, None, line)
-        elif values is not None or kind.listed:
+        elif values is not None or kind.listed or ANNOTATION in kind.flags:
             value = parts.value(i) if values is None else value
-            keys, group = group_of(value, kind.syntax in _TABLES)
+            keys, group = group_of(value, kind)
             group.add(i, None, keys, len(value) if kind.listed else None, line)
         else:
             keys = set()
             if objects is None or len(objects) < _SAMPLE:
-                keys, objects = group_of(parts.value(i))
+                keys, objects = group_of(parts.value(i), kind)
             objects.add(i, None, keys, None, line)
     if total < len(parts):  # the last one is the lines
         found.texts.append((start + total, _lines_of(parts[-1])))
@@ -311,17 +314,19 @@ def _ahead(document: Document) -> Ahead | Lines | Delimited | None:
     return ahead if len(document.parts) == (len(ahead.starts) if isinstance(ahead, Lines) else 1) else None
 
 
-def _group(groups: list[Group], value: Any, table: bool, make: Callable[[], Group] = Group) -> tuple[set[Any], Group]:
-    """The keys of the records of a part (that is a `table`, or not), and the group that it belongs to, which is made
-    where there is none."""
-    listed = isinstance(value, list)
+def _group(
+    groups: list[Group], value: Any, of: Part | Kind, make: Callable[..., Group] = Group
+) -> tuple[set[Any], Group]:
+    """The keys of a part's records, and the group that it belongs to, which is made where there is none."""
+    listed, annotation = isinstance(value, list), ANNOTATION in of.flags
     keys = {key for record in (value[:_SAMPLE] if listed else [value]) for key in _fields(record)}
-    alike = [group for group in groups if group.like(keys, table)] if keys or listed else []
-    found = next(iter(alike or [group for group in groups if group.objects and not listed]), None)
-    if found is None and len(groups) == _GROUPS:
-        found = groups[-1]
+    own = [group for group in groups if group.annotations == annotation]
+    alike = [group for group in own if group.like(keys, of.syntax in _TABLES)] if keys or listed else []
+    found = next(iter(alike or [group for group in own if group.objects and not listed]), None)
+    if found is None and len(own) == _GROUPS:
+        found = own[-1]
     if found is None:
-        found = make()
+        found = make(annotations=annotation)
         found.objects = not listed
         groups.append(found)
     return keys, found

@@ -23,6 +23,9 @@ from hyve.flawed import Unread
 from hyve.freetext import FreeText
 from hyve.strictjson import Ahead, Lines, Pairs
 
+ANNOTATION = "annotation"
+"""The flag of a part that is no record of its own: the manifest that kubectl keeps in an annotation of an object."""
+
 Syntax = Literal["json", "python", "csv", "table", "lines"]
 
 
