@@ -42,7 +42,7 @@ from hyve.parts import (
     syntaxes,
 )
 from hyve.rawdecode import raw_decode
-from hyve.recovery import BEGUN, LIKELY, NEAR, REST_BLANK, Reading, alike, cut_large, read_root, recover
+from hyve.recovery import BEGUN, LIKELY, NEAR, REST_BLANK, Reading, alike, cut_large, read_cut, read_root, recover
 from hyve.strictjson import Decoder, too_deep
 
 __all__ = ["Document", "Part", "Syntax", "parse"]
@@ -181,6 +181,8 @@ def _found(text: str, flags: list[str]) -> list[Part] | ManyParts:
     plain = codes.plain if codes else text
     met: set[str] = set()
     parts = tables.with_tables(plain, parts_of(plain, _Scan(plain, met).parts()))
+    if heads.begins_inside(plain):
+        met.add("unparsed")
     flags.extend(sorted(met))
     if codes and plain is not text:
         parts = parts_of(text, codes.moved(parts))
@@ -238,9 +240,9 @@ _EMBEDDED = Way(lambda source: (embedded(source),))
 _ESCAPED = Way(lambda source: read_escaped(source, 0))
 _ALLOWANCE = 8, 4 << 20
 """Fruitless work of recovery that a text may cost: for each of its characters, and beside."""
-_LOOKED, _MATCHED = 8, 4
+_LOOKED, _MATCHED, _CUT = 8, 4, 8
 """Characters in which lines are looked for that cost as much as one that is read; what one costs in which brackets are
-matched."""
+matched, and what one of a line that is no cut record."""
 
 
 class _Scan:
@@ -260,6 +262,7 @@ class _Scan:
         self.row = -1  # where the last document ends that has nothing but documents before it on its line
         self.first, self.recover = True, partial(recover, alike(), text)
         self.head = -1  # the head of a log line that was found last
+        self.cut = -1, ""  # the line behind a record that was cut, and how that began
         self.alone = -1  # and the line with an object that is no row of a list
         self.pieces = heads.pieces_of_lines(text)[::-1]  # the last first
 
@@ -390,6 +393,8 @@ class _Scan:
             value, end = escaped
             alone = first and REST_BLANK.match(text, end)  # else it is a field of its line
             return Part(value, (start, end), "json", ("repaired",), way=_ESCAPED) if alone else None, end
+        if first and strict and (cut := self._cut_line(start)):
+            return cut, cut.span[1]
         limit, closed, rows = self.end, self.end, False
         if self.allowance > 0 or failed - start > 64:
             limit, closed, rows = self._limit(start, first)
@@ -410,6 +415,25 @@ class _Scan:
         # Past the failure: reading the same text again from inside could cost the square of its length. But a record
         # that a cut one before it seemed to hold is not passed over.
         return None, min(failed, limit)
+
+    def _cut_line(self, start: int) -> Part | None:
+        """The record from `start` to the end of its line that is cut there, as log shippers do: a record that begins
+        alike is the next line, or was cut on the one before."""
+        text, key = self.text, heads.FIRST_KEY.match(self.text, start)
+        end = text.find("\n", start, self.end)
+        if key is None or end < 0:
+            return None
+        if heads.goes_on(text, start, end + 1) and heads.open_list(text, start, end) >= 0:
+            return None
+        if not (text.startswith(key[0], end + 1) or self.cut == (start, key[0])) or self.allowance <= 0:
+            return None
+        source = text[start:end].rstrip("\r")
+        reading = read_cut(source)
+        self.allowance -= 0 if reading else _CUT * len(source)
+        if reading is not None:
+            self.cut = end + 1, key[0]
+            return Part(reading.value, (start, start + len(source)), *reading[2:5], way=reading.way)
+        return None
 
     def _begins_line(self, start: int) -> bool:
         """Whether only blanks stand before `start` on its line. Lines are looked for once, however long they are."""

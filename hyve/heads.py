@@ -34,12 +34,18 @@ _HEAD = re.compile(
 _FIRST_TOKEN = re.compile(r"[\w\[(<][^\s{]{1,63}+(?=\s)|\w(?=\s)")
 _ALIKE = 4096
 """How far a line is looked for that begins like another."""
-_FIRST_KEY = re.compile(rf"\{{\s*+({STRING.pattern})", re.DOTALL)
+FIRST_KEY = re.compile(rf"\{{\s*+({STRING.pattern})", re.DOTALL)
 _BEFORE = 64
 """Blanks that may stand before the object of a row."""
 _GOES_ON = re.compile(r"\s*+[,\]]")
 _CUT = re.compile(r"\s*+\Z|[ \t\r]*+\n[ \t\r]*+\n")
 """What stands behind a row of a list: more of it, or what cuts a document."""
+_FIRST_LINE = 1 << 16
+_INSIDE = re.compile(r'"\s*+[:,]|[:,]\s*+"')
+_NEXT_RECORD = re.compile(r"\s*+[{\[]")
+_MEMBERS = re.compile(
+    rf"(?:[ \t]*+{STRING.pattern}[ \t]*+:[ \t]*+[^\s{{\[][^\n]*+\n)++[ \t]*+[}}\]],?[ \t\r]*+(?:\n|\Z)"
+)
 _PIECE = re.compile(r"^\S{19,40} (stdout|stderr) ([FP])(?: .*+)?\n?", re.MULTILINE)
 
 
@@ -47,6 +53,20 @@ def next_head(text: str, start: int) -> int:
     """Where the next line behind `start` begins that has the head of a log line; beyond the end if none has."""
     match = _HEAD.search(text, start)
     return match.start() + 1 if match else len(text) + 1
+
+
+def begins_inside(text: str) -> bool:
+    """Whether a text begins in the middle of a document: with the end of a record before others, or with members."""
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] in ("{", "["):
+        return False
+    if _MEMBERS.match(text, start):
+        return True
+    end = text.find("\n", start, start + _FIRST_LINE)
+    line = text[start:end].rstrip(" \t\r,") if end >= 0 else ""
+    if line[-1:] not in ("}", "]") or not _NEXT_RECORD.match(text, end) or not _INSIDE.search(line):
+        return False
+    return line.count("}") + line.count("]") > line.count("{") + line.count("[")
 
 
 def next_alike(text: str, line: int, start: int, end: int) -> int:
@@ -72,10 +92,10 @@ def begins_rows(decoder: Decoder, text: str, start: int, line: int, end: int) ->
 
     The object that is the last one before the `end` is a record of its own if it begins like one.
     """
-    opened = _open_list(text, start, line)
+    opened = open_list(text, start, line)
     if opened < 0:
         return None
-    outer, own = (_FIRST_KEY.match(text, at) for at in (start, line))
+    outer, own = (FIRST_KEY.match(text, at) for at in (start, line))
     first = FIRST_RECORD.match(text, opened)
     key = first["key"] if first else None
     record = "" if outer is None or outer[1] == key else outer[0]
@@ -89,7 +109,7 @@ def begins_rows(decoder: Decoder, text: str, start: int, line: int, end: int) ->
     return record
 
 
-def _open_list(text: str, start: int, end: int) -> int:
+def open_list(text: str, start: int, end: int) -> int:
     """Where the innermost bracket stands that is open at `end` if it is a list's, else -1. Where a missing quote hides
     that, all brackets tell it."""
     for brackets in (NEXT_BRACKET, ANY_BRACKET):

@@ -327,6 +327,8 @@ _HOLE = re.compile(r"[\[{,:]\s*+,")
 _JOINED = re.compile(r'\\"(?:\s|\\[nrt])*+[,:;]?(?:\s|\\[nrt])*+\\"')
 _NO_COLON = re.compile(r'\\"\s*+(?:(?:null|true|false|-?\d[\w.+-]*+)\s*+,?|[\[{]|[^",]*+,)\s*+\\"(?:[^"\\]|\\.)*+":')
 """The end of a key that holds a value and another key: what json_repair makes of a colon that is missing."""
+_TWO_KEYS = re.compile(r'"(?:[^"\\]|\\[^"])*?[,:]\s*+\\"(?:[^"\\]|\\.)*+":')
+"""A key that holds what stands before another one: what json_repair makes of two values side by side."""
 _BRACKET = re.compile(r"[\[\]{}]")
 # Text without quotes that goes on with a key of its own, as in Go's {Name:x Age:3}.
 _KEY_INSIDE = re.compile(r""":[^,:\[\]{}"'\n]*\s[A-Za-z_]\w*:""")
@@ -350,6 +352,7 @@ def _covers(value: Any, source: str) -> bool:
         and not _KEY_INSIDE.search(code)
         and not _JOINED.search(shown)
         and not _NO_COLON.search(shown)
+        and not _TWO_KEYS.search(shown)
     )
 
 
@@ -463,6 +466,21 @@ def _truncated(text: str, start: int, limit: int) -> tuple[Reading | None, int, 
     flags = (*kinds, "truncated", *(("partial_tail",) if tail else ()), *sorted(found[1]))
     return Reading(found[0], end, "python" if python else "json", flags, tail), count, False
 
+
+def read_cut(source: str) -> Reading | None:
+    """A document that ends early, as its whole items, of which there are some; read again the same way."""
+    reading = _truncated(source, 0, len(source))[0]
+    if reading is None or not reading.value or reading.end < len(source.rstrip()):
+        return None
+    return reading._replace(way=CUT if source.rstrip(", \t\r") == source else None)
+
+
+def _read_cut(source: str) -> tuple[Any] | None:
+    reading = _truncated(source, 0, len(source))[0]
+    return None if reading is None else (reading.value,)
+
+
+CUT = Way(_read_cut)
 
 NEAR = r"""(?:(?<=\{)\s*+(?:["'(]|b'|[A-Za-z_$:][\w$.-]*+\s*+(?::(?!:)|=>)|-?\d+\s*+:|//|\#|/\*|,\s*+\}
         |(?:None|True|False)\b)
