@@ -16,8 +16,15 @@ from hyve.errors import InputError
 def decode(source: str | bytes | bytearray | memoryview, name: str) -> tuple[str, list[str]]:
     """The text of `source` without its byte order marks, and flags. Raises InputError, which names the input."""
     flags: list[str] = []
+    if not isinstance(name, str):
+        raise InputError(f"an input's name is a text, not {article(name)}")
+    where = f" {name!r}" if name else ""
     if not isinstance(source, str):
-        text, flags = _decode_bytes(bytes(source), f" {name!r}" if name else "")
+        if not isinstance(source, bytes | bytearray | memoryview):
+            raise InputError(
+                f"the input{where} is {article(source)}: give text or bytes (a value's JSON, what a file holds)"
+            )
+        text, flags = _decode_bytes(bytes(source), where)
     else:
         text = source
         try:
@@ -30,6 +37,12 @@ def decode(source: str | bytes | bytearray | memoryview, name: str) -> tuple[str
     if "\x00" in text:
         flags.append("nul_bytes")
     return text, flags
+
+
+def article(value: object) -> str:
+    """The kind of a value, for messages: `an int`."""
+    kind = type(value).__name__
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
 _MARK = re.compile(r"(?:\A|(?<=[\n\r]))\ufeff")
@@ -54,7 +67,7 @@ def _decode_bytes(source: bytes, where: str) -> tuple[str, list[str]]:
     nul = head.strip(b"\x00").count(0)  # a file that was cut while it was written starts with a run of them
     if control > max(8, len(head) // 50) or nul > max(8, len(head) // 4) or (source and not source.strip(b"\x00")):
         raise InputError(
-            f"the input{where} is binary ({control + nul} control bytes in its first {len(head)}): "
+            f"the input{where} is binary ({control + head.count(0)} control bytes in its first {len(head)}): "
             "give text such as JSON, CSV or logs; decompress it first if it is compressed"
         )
     try:

@@ -63,17 +63,17 @@ def column_name(path: Path) -> str:
     """The name of the column at a path within its table."""
     if FIELDS in path:
         path = path[path.index(FIELDS) + 1 :]
-    steps = []
+    keys, suffixes = [], []
     for step in path:
-        if isinstance(step, tuple):
-            if step[0] == INDEX:
-                steps.append(str(step[1]))
-            elif step in _SUFFIX:
-                steps.append(_SUFFIX[step])
-        else:
-            steps.append(str(step))
-    name = identifier("_".join(steps)) if steps else "value"
-    return f"{name}_json" if path and path[-1] == EXPANDED else name
+        if not isinstance(step, tuple):
+            keys.append(str(step))
+        elif step[0] == INDEX:
+            keys.append(str(step[1]))
+        elif step in _SUFFIX:
+            suffixes.append(_SUFFIX[step])
+    name = [identifier("_".join(keys))] if keys else []
+    suffixes += ["json"] * (path[-1:] == (EXPANDED,))
+    return "_".join(name + suffixes) or "value"
 
 
 _SUFFIX: dict[Any, str] = {**{step: step[0] for step in TYPED}, NUMBER: "num", TIME: "ts", TEXT: "json"}

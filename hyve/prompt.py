@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+from hyve.encodings import article
 from hyve.errors import BudgetError, InputError
 from hyve.reply import TOOLS
 from hyve.store import Datastore
@@ -202,6 +203,25 @@ def _user(told: str, data: str, tail: str) -> str:
     """The user message. The data's mark is made of the data, so no line in it can pretend to be its end."""
     mark = hashlib.blake2b(data.encode("utf-8", "replace"), digest_size=3).hexdigest()
     return f"# Data {mark}\n{told}{data}\n# End {mark}\n\n{tail}"
+
+
+def asked(question: str) -> str:
+    """The question, if it is a text."""
+    if not isinstance(question, str):
+        raise InputError(f"a question is a text, not {article(question)}")
+    return question
+
+
+def names(option: str, given: Collection[str]) -> tuple[str, ...]:
+    """The names that an option lists. One text is no list: its letters would be."""
+    if isinstance(given, str):
+        raise InputError(f"`{option}` takes a list of names, not the text {given!r}: write ({given!r},)")
+    if not isinstance(given, Iterable):
+        raise InputError(f"`{option}` takes a list of names, not {article(given)}")
+    for name in given:
+        if not isinstance(name, str):
+            raise InputError(f"`{option}` takes a list of names, and {article(name)} is none")
+    return tuple(given)
 
 
 def _too_small(budget: int, smallest: int) -> BudgetError:

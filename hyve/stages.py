@@ -134,7 +134,7 @@ def compact(store: Datastore, request: Request, load_ms: float = 0.0) -> Prompt:
         request.keep_masked,
         lambda shown, mask: prompts.build(
             shown,
-            mask(request.question),
+            mask(prompts.asked(request.question)),
             budget=request.budget,
             kind=request.kind,
             focus=tuple(map(mask, request.focus)),
@@ -161,7 +161,8 @@ def view(
     works).
     """
     payloads = (Payload("input", text),)
-    request = Request(question, payloads, budget, ablation=frozenset(ablation), redact=tuple(redact))
+    switches, masks = prompts.names("ablation", ablation), prompts.names("redact", redact)
+    request = Request(question, payloads, budget, ablation=frozenset(switches), redact=masks)
     store, prompt = prepare(request)
     store.close()
     return prompt

@@ -34,7 +34,7 @@ from hyve.catalog import Catalog, Column, Table, kind_at, shapes
 from hyve.declared import LINE, SAID, declared, declared_lines
 from hyve.document import Document, parse
 from hyve.ducktypes import list_texts, type_name
-from hyve.encodings import encodable
+from hyve.encodings import article, encodable
 from hyve.errors import InputError, SqlError
 from hyve.functions import arm
 from hyve.gather import Root, gather
@@ -105,6 +105,8 @@ class Datastore:
     def __init__(self, documents: Iterable[Document], memory_limit: str = "2GB", threads: int = 2) -> None:
         """Takes the values of `documents` in. Given by an iterator they are freed as soon as they are columns."""
         given = list(documents)
+        if wrong := [one for one in given if not isinstance(one, Document)]:
+            raise InputError(f"a store is made of what hyve.parse gives, not of {article(wrong[0])}: parse it first")
         self.sources = tuple(
             Source(document.name, document.text, document.prose, document.syntaxes) for document in given
         )
@@ -394,6 +396,8 @@ class Datastore:
 
     def reconstruct(self, i: int) -> Any:
         """The value of part `i` (counted over all documents), read back from the tables."""
+        if not isinstance(i, int) or isinstance(i, bool):
+            raise InputError(f"a part is told by its number, from 0, not by {article(i)}")
         if self._parts is None:
             self._parts = self._read_back()
         if not 0 <= i < len(self._parts):

@@ -378,7 +378,7 @@ def test_better_than_three_sigma_on_generated_series() -> None:
 
 
 @pytest.mark.skipif("HYVE_CORPUS" not in os.environ, reason="HYVE_CORPUS is not set: no real fault is looked for")
-@pytest.mark.parametrize("column", ["PodServerLatencyP90_s__num", "PodServerLatencyP99_s__num", "MemoryUsageRate__num"])
+@pytest.mark.parametrize("column", ["PodServerLatencyP90_s_num", "PodServerLatencyP99_s_num", "MemoryUsageRate_num"])
 def test_a_fault_that_was_injected_is_the_strongest_finding_of_its_day(column: str) -> None:
     """CPU contention in the currency service from 05:18:09 on, in 20 hours of measurements of its pod."""
     folder = Path(os.environ["HYVE_CORPUS"]) / "real" / "rca"

@@ -385,3 +385,23 @@ def test_a_typed_number_is_the_number_that_the_text_says(numbers: list[str]) -> 
     for text, (number,) in zip(numbers, found, strict=True):
         exact = Decimal(text) == Decimal(number)
         assert exact or (kind == "DOUBLE" and float(text) == float(number) and abs(float(text)) < 1e16)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "typed"),
+    [
+        ("CPU%", "16%", "CPU_percent"),
+        ("CPU(cores)", "10m", "CPU_cores_num"),
+        ("MEMORY(bytes)", "128Mi", "MEMORY_bytes_bytes"),
+        ("_took_", "12ms", "took_seconds"),
+        ("k" * 70, "12", "k" * 60 + "_num"),
+        ("%", "12", "field_num"),
+    ],
+)
+def test_a_typed_column_is_called_after_the_one_beside_it(key: str, text: str, typed: str) -> None:
+    """H9: one underscore, and the kind is always told; two that would be called the same stay apart."""
+    with hyve.Datastore.from_text(json.dumps([{key: text}] * 6)) as store:
+        assert [column.name for column in store.catalog.tables[0].columns if column.typed] == [typed]
+    with hyve.Datastore.from_text(json.dumps([{key: text, f"{key}!": text}] * 6)) as store:
+        names = [column.name for column in store.catalog.tables[0].columns if column.typed]
+        assert names == [typed, f"{typed}_2"]
