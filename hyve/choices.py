@@ -177,6 +177,17 @@ class Objects:
             return True
         return len(self.keys) > _MAP_KEYS and (self.count == 1 or filled < 0.5)
 
+    def are_many(self, most: int) -> bool:
+        """Whether they have more keys than these, but for maps whatever room there is: with more keys than any table
+        has columns, most of them in each."""
+        wide = len(self.keys) > MAX_COLUMNS and 2 * self.filled > self.count * len(self.keys)
+        return len(self.keys) > most and not wide
+
+    def keys_of(self, values: list[dict[Any, Any]]) -> list[Any]:
+        """The keys of some of them, one after the other. Each key is one object: maps may have as many as values."""
+        known = dict(zip(self.keys, self.keys, strict=True))
+        return [known[key] for value in values for key in value]
+
     def _one_kind(self) -> bool:
         """Whether all values in the objects are of one kind. Notes the shapes of those that are containers."""
         for values in self._unread:

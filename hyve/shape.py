@@ -356,11 +356,11 @@ class Shredder:
         seen.objects = seen.objects or Objects(self.several)
         seen.objects.add(values, distinct)
         room = MAX_COLUMNS - len(table.columns)
-        if self.several and (len(seen.objects.keys) > _SPARSE_KEYS or room < MAX_COLUMNS // 2):
+        if self.several and (seen.objects.are_many(_SPARSE_KEYS) or room < MAX_COLUMNS // 2):
             raise Unsettled
         if seen.choose("map", self.tables < MAX_TABLES and seen.map(room)):
             self.child(table, (*path, MAP), rows, [list(value.values()) for value in values], derived)
-            table.children[*path, MAP].keys = [key for value in values for key in value]
+            table.children[*path, MAP].keys = seen.objects.keys_of(values)
             return "m"
         found: dict[Any, Signature | list[Signature]] = {}
         for key in seen.objects.keys:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import hyve
+from hyve.gather import gather
 from hyve.runs import Runs
 from hyve.shape import Unsettled, shred
 from tests.fuzz.target import same
@@ -310,3 +311,16 @@ def test_large_tables_are_loaded_by_one_thread_and_read_by_all() -> None:
         assert repr(stored(text)) == repr(plain)
         with hyve.Datastore([hyve.parse(text)], threads=2) as store:
             assert fetched(store, "SELECT current_setting('threads')") == [(2,)]
+
+
+@pytest.mark.parametrize("missing", [0, 7])
+def test_records_of_more_keys_than_a_table_has_columns(missing: int) -> None:
+    """H22: each is rows of a map. They are never all read at once, and a key that all have is held once."""
+    records = [{f"k{key}": key * i for key in range(1_500) if key % 500 != missing * i % 500} for i in range(12)]
+    text = json.dumps(records)
+    check(text, 20_000)
+    with in_runs(20_000), mock.patch("hyve.groups.shred", side_effect=AssertionError):
+        (_, (table,), _) = gather([hyve.parse(text)])
+    (entries,) = table.data.children.values()
+    assert entries.keys == [key for record in records for key in record]
+    assert len(set(map(id, entries.keys))) == len({key for record in records for key in record})
