@@ -93,7 +93,9 @@ def _with_codes(source: str) -> Part | None:
         found = _IN_STRINGS.read(source.rstrip(", \t"))
     if found is None:
         found, way = read_lenient(source), LENIENT
-    return found and Part(found[0], (0, 0), "json", ("repaired", *sorted(found[1]), "ansi"), way=way)
+    if found is None:
+        return None
+    return Part(found[0], (0, 0), "json", ("repaired", *sorted(found[1]), "ansi"), way=way)
 
 
 @cache

@@ -89,5 +89,7 @@ def _with_year(array: Any, form: str, middle: int) -> Any:
         if read is None:
             continue
         away = pc.abs(pc.subtract(read.cast(pa.int64()), middle))
-        best = pc.coalesce(pc.if_else(pc.less_equal(away, _HALF_YEAR), read, pa.scalar(None, read.type)), best)
+        best = pc.coalesce(
+            pc.if_else(pc.less_equal(away, pa.scalar(_HALF_YEAR)), read, pa.scalar(None, read.type)), best
+        )
     return best

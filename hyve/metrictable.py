@@ -135,7 +135,7 @@ def _values(samples: TableData, coded: bool) -> tuple[Any, Any] | None:
         array = pc.if_else(pc.is_finite(given), given, pa.scalar(None, pa.float64()))
     else:
         return None
-    inexact = pc.fill_null(pc.greater_equal(pc.abs(array), float(EXACT)), True)
+    inexact = pc.fill_null(pc.greater_equal(pc.abs(array), pa.scalar(float(EXACT))), True)
     if not pc.any(inexact).as_py():
         return array, None
     odd = pc.if_else(inexact, given, pa.scalar(None, given.type)).dictionary_encode()
