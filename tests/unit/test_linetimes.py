@@ -24,7 +24,7 @@ WHEN |= {SYSLOG: "11:49:0{i}", KLOG: "11:50:0{i}.000001", OFFSET: "11:51:0{i}"}
 def _times(lines: list[str]) -> list[str | None]:
     """What `time_ts` says of each line, on 30 January 2026."""
     with hyve.Datastore.from_text("\n".join(lines)) as store:
-        assert [column.type for column in store.catalog.table("lines").columns if column.name == "time_ts"] == [
+        assert [column.type for column in store.catalog.tables[0].columns if column.name == "time_ts"] == [
             "TIMESTAMP_NS"
         ]
         rows = store.query("SELECT strftime(time_ts, '%Y-%m-%d'), time_ts::VARCHAR FROM lines ORDER BY line").rows
@@ -75,11 +75,11 @@ def test_a_day_that_is_none_is_null() -> None:
 
 def test_without_any_year_there_are_no_times() -> None:
     with hyve.Datastore.from_text("\n".join(SYSLOG.format(i=i) for i in range(9))) as store:
-        assert "time_ts" not in [column.name for column in store.catalog.table("lines").columns]
+        assert "time_ts" not in [column.name for column in store.catalog.tables[0].columns]
 
 
 def test_a_column_of_json_is_not_read_form_by_form() -> None:
     """Which instants half of the times of a column mean can't be known: there it is guessed by nobody."""
     records = [{"time": form} for form in ("2026-01-30 11:46:00", "2026-01-30T11:46:00Z") * 6]
     with hyve.Datastore.from_text(json.dumps(records)) as store:
-        assert [column.name for column in store.catalog.table("records").columns[1:]] == ["time"]
+        assert [column.name for column in store.catalog.tables[0].columns[1:]] == ["time"]
