@@ -19,6 +19,9 @@ CLOSER = {"{": "}", "[": "]"}
 BEGIN, _HEAD = 1 << 12, 1 << 14
 """Characters of a text in which the first list of objects begins, and those in which others are looked for."""
 
+_STRING = 1 << 12
+"""Characters of a string that goes on where looking for lists ends."""
+
 FIRST_RECORD = re.compile(rf"(?P<open>\[)(?P<blanks>\s*+)(?P<item>\{{\s*+(?P<key>{STRING.pattern}))", re.DOTALL)
 """A list of objects up to its first key: the blanks before its first object, and how that one begins."""
 
@@ -73,7 +76,9 @@ def _open(text: str, end: int) -> list[tuple[str, int, str, re.Pattern[str] | No
         return []
     found: list[tuple[str, int, str, re.Pattern[str] | None, bool]] = []
     try:
-        for match in _TOKEN.finditer(text, 0, end):
+        for match in _TOKEN.finditer(text, 0, end + _STRING):  # a string that goes over the end is one, too
+            if match.start() >= end:
+                break
             token = match[0]
             if token in "[{":
                 item = _ITEM.match(text, match.end()) if token == "[" else None

@@ -153,6 +153,14 @@ def single(records: list[Any], place: int) -> Any:
     )[place]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_string_with_brackets_where_lists_are_looked_for_no_longer(place: int) -> None:
+    """That is at half of the text, or 16 KB from its start; most log lines have a bracket or two."""
+    check(
+        json.dumps(single([{"n": i, "message": f"[{i}] gone: }}]"} for i in range(6)] + [{"n": "]" * 400}] * 3, place))
+    )
+
+
 @example([{"@id": None, "id": None}] * 10 + [{"@id": at, "id": at} for at in ("[", '\u2028{"a": 1}')], 0)
 @settings(max_examples=40, deadline=None)
 @given(st.lists((records | any_records).map(with_id_first), min_size=12, max_size=20), st.integers(0, 2))
