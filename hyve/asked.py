@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, zip_longest
+from itertools import accumulate, chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -237,7 +237,7 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
     """The same as `_sharing` in columns that are short: a pattern takes longer to be read than they do."""
     having: dict[int, set[str]] = {}
     coded = [columns.coded(name) for name in names]
-    said = words_in([text.lower() for _, values in coded for text in values.shown()], tuple(words))
+    said = words_in(list(chain.from_iterable(values.shown() for _, values in coded)), tuple(words))
     first = 0
     for codes, values in coded if said else ():
         of_codes = {code: said[first + code] for code in range(len(values)) if first + code in said}
@@ -255,10 +255,14 @@ def _sharing_of_few(columns: Columns, names: Sequence[str], words: Sequence[str]
 
 
 def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]]:
-    """By the number of a text in lower case, the words that it has as `whole_word`'s pattern finds them."""
+    """By the number of a text, the words (in lower case) that it has as `whole_word`'s pattern finds them."""
     found: dict[int, set[str]] = {}
     starts: list[int] = []
-    whole = "\n".join(["", *texts, ""])
+    joined = "\n".join(["", *texts, ""])
+    whole = joined.lower()
+    if len(whole) != len(joined):  # some characters are two in lower case
+        texts = list(map(str.lower, texts))
+        whole = "\n".join(["", *texts, ""])
     longest = max(map(len, words))
     for at in range(0, len(whole), _WINDOW):
         window = whole[at : at + _WINDOW + longest]

@@ -40,7 +40,8 @@ class Categories:
         size = found.table.rows
         dimensions = [view for view in views if is_dimension(view)]
         few = size < 8 * HELD or holds_metrics(found.table)
-        self.parting = [] if few else [view for view in dimensions if _parts(view)][:_COLUMNS]
+        parting = [] if few else [view for view in dimensions if _parts(view)][:_COLUMNS]
+        self.parting = [view for view in parting if _of_many(view)]
         if self.parting:
             self.sample = np.arange(min(size, _ROWS)) * size // min(size, _ROWS)
             about = [v for v in dimensions if entity_rank(v) < len(ENTITIES) and not _instances(v)]
@@ -96,6 +97,11 @@ def _parts(view: ColumnView) -> bool:
     """Whether a column may part the rows into categories; those with equally many rows each are series."""
     counts = [count for _, count in view.values]
     return len(counts) <= _CATEGORIES and entity_rank(view) == len(ENTITIES) and counts[0] > _EVEN * counts[-1]
+
+
+def _of_many(view: ColumnView) -> bool:
+    """Whether there are rows enough of a category and of the rest."""
+    return any(HELD <= count <= view.rows - view.nulls - HELD for _, count in view.values)
 
 
 def _instances(view: ColumnView) -> bool:

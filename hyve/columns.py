@@ -39,9 +39,11 @@ Codes = NDArray[np.int32] | NDArray[np.int8]
 class Values:
     """The distinct values of a column, in the order of the rows that have them first: Arrow's, or in a list."""
 
-    def __init__(self, values: pa.Array[Any] | list[Any], kind: pa.DataType) -> None:
+    def __init__(
+        self, values: pa.Array[Any] | list[Any], kind: pa.DataType, integers: NDArray[np.int64] | None = None
+    ) -> None:
         self._values, self._kind = values, kind
-        self._integers: NDArray[np.int64] | None = None
+        self._integers = integers
 
     def __len__(self) -> int:
         return len(self._values)
@@ -159,7 +161,7 @@ class Columns:
         if found is None:
             array = self.array(name)
             if self.short and array.type.id in _LISTED:
-                found = _coded(self._cells(name), array.type)
+                found = _coded(self._cells(name), array)
             elif _rises(array):  # as the numbers of lines do: a table of all of them takes ten times their memory
                 found = np.arange(len(array), dtype=np.int32), Values(array, array.type)
             else:
@@ -249,12 +251,15 @@ def _rises(array: pa.Array[Any]) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _coded(cells: Sequence[Any], kind: pa.DataType) -> tuple[Codes, Values]:
+def _coded(cells: Sequence[Any], array: pa.Array[Any]) -> tuple[Codes, Values]:
+    kind = array.type
     if pa.types.is_floating(kind):  # -0.0 is 0.0, and NaN itself
         cells = [cell if cell is None else cell + 0.0 if cell == cell else _NAN for cell in cells]
     known = dict.fromkeys(cells)
     if len(known) == len(cells) and None not in known:
-        return np.arange(len(cells), dtype=np.int32), Values(list(known), kind)
+        # To read the numbers of times from their texts takes longer than all else here.
+        integers = array.view(pa.int64()).to_numpy() if pa.types.is_timestamp(kind) else None
+        return np.arange(len(cells), dtype=np.int32), Values(list(known), kind, integers)
     known.pop(None, None)
     numbers = dict(zip(known, range(len(known)), strict=True))
     numbers[None] = -1

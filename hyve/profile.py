@@ -357,6 +357,8 @@ def _same(columns: Columns, codes: Codes, values: Values, earlier: Sequence[Colu
 
 def _evenly(counts: NDArray[np.int64]) -> bool:
     """Whether most rows have a value that as many others have: times of measurements, not of events."""
+    if counts.max() < _UNEVEN * counts.min():
+        return True
     ordered = np.sort(counts)
     few, many = ordered[np.searchsorted(np.cumsum(ordered), [ordered.sum() * 0.1, ordered.sum() * 0.9])].tolist()
     return bool(many < _UNEVEN * few)

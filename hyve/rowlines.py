@@ -232,10 +232,10 @@ class Row:
             said = [cell if _plain(cell) else show(cell, most) for cell, most in zip(cells, shown, strict=True)]
             text = f"  {toon.row([self.order, *said])}"
         else:
-            same = min(shown, default=0) == max(shown, default=0) and shown[0]
+            same = bool(shown) and shown[0] > 0 and shown.count(shown[0]) == len(shown)
             told = row_text(cells, shown[0]) if same else "|".join(map(show, cells, shown))
             text = f"{self.order}|{told}"
-        notes = (_NOTE,) if LEFT_OUT in cells else ()
+        notes = (_NOTE,) if "…" in text and LEFT_OUT in cells else ()
         return Line(self.table, ROWS, self.order, text, part=self._part, notes=notes)
 
 

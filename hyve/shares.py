@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,6 +46,12 @@ class Share:
     before: float
     behind: float
     beyond: float
+
+
+def may_drift(counts: Iterable[int], rows: int) -> bool:
+    """Whether the share of a kind can drift in so many rows, or in some of them: it goes furthest where all of a kind
+    come at one end."""
+    return any(count * (rows - count) >= _DRIFTS**2 * rows for count in counts)
 
 
 def blocks_of(count: int) -> Rows:

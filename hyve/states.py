@@ -38,7 +38,7 @@ from hyve.profile import (
     numeric,
     text_of,
 )
-from hyve.shares import KINDS, Share, blocks_of, shares_in, shares_within
+from hyve.shares import KINDS, Share, blocks_of, may_drift, shares_in, shares_within
 from hyve.templates import masked
 
 _SHARES = 2
@@ -147,9 +147,13 @@ def _kinds(changes: Changes, i: int, says: NDArray[np.integer] | None) -> _Kinds
         return None
     if view.column.name == SERIES or view.identifier or is_measure(view) or view.step is not None:
         return None
+    if view.distinct <= KINDS and not (
+        view.complete and may_drift((count for _, count in view.values), view.rows - view.nulls)
+    ):
+        return None
     codes, values = columns.coded(view.column.name)
     if view.distinct <= KINDS:
-        return _Kinds(i, view, codes, [text_of(value) for value in values.shown()]) if view.complete else None
+        return _Kinds(i, view, codes, [text_of(value) for value in values.shown()])
     if (view.numeric and names_instants(view.column.name, view.low)) or _who(view) or not _says(view):
         return None
     # Of many values those that most rows have; texts are of one kind that say the same beside ids and numbers.
