@@ -264,17 +264,18 @@ def words_in(texts: Sequence[str], words: tuple[str, ...]) -> dict[int, set[str]
         texts = list(map(str.lower, texts))
         whole = "\n".join(["", *texts, ""])
     longest = max(map(len, words))
+    bounded = list(map(str.isascii, words))
     for at in range(0, len(whole), _WINDOW):
         window = whole[at : at + _WINDOW + longest]
         for number, start, end in _automaton(words).find_matches_as_indexes(window, overlapping=True):
-            word, start, end = words[number], at + start, at + end
-            if word.isascii() and (  # there is no `\b` of ASCII before it, or none behind it
+            start, end = at + start, at + end
+            if bounded[number] and (  # there is no `\b` of ASCII before it, or none behind it
                 (whole[start - 1] in _WORD) == (whole[start] in _WORD)
                 or (whole[end - 1] in _WORD) == (whole[end] in _WORD)
             ):
                 continue
             starts = starts or list(accumulate(map((1).__add__, map(len, texts)), initial=1))
-            found.setdefault(bisect_right(starts, start) - 1, set()).add(word)
+            found.setdefault(bisect_right(starts, start) - 1, set()).add(words[number])
     return found
 
 

@@ -280,7 +280,11 @@ def shown(array: pa.Array[Any]) -> list[Any]:
         return [None if value is None else shortest(value) for value in array.to_pylist()]
     if not pa.types.is_timestamp(array.type):
         return array.to_pylist()
-    return [text and _instant(text) for text in array.cast(pa.string()).to_pylist()]
+    texts = pc.call_function("cast", [array], _TEXT)  # a small part of what `cast` takes
+    return [text and _instant(text) for text in texts.to_pylist()]
+
+
+_TEXT = pc.CastOptions.safe(pa.string())
 
 
 @lru_cache(maxsize=4096)

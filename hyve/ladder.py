@@ -129,7 +129,7 @@ class Ladder:
             while self._waiting and self._waiting[0][0] <= self.spent:
                 _, count, item = heappop(self._waiting)
                 heappush(self._ready, self._entry(item, count))
-            if (step := self._name()) is not None:
+            if self._unnamed and (step := self._name()) is not None:
                 yield step
                 continue
             if self._ready:
@@ -151,7 +151,7 @@ class Ladder:
     def _step(self, lines: Sequence[Line]) -> Step | None:
         cost = 0
         for line in lines:
-            size = line.tokens
+            size, slot = line.tokens, line.slot
             if line.section == HEAD:
                 size += _MARKERS + (count_tokens(cut_parts(line.parts, ())) if line.parts else 0)
                 cost -= self._costs.pop((line.table, NAME, 0), 0)
@@ -159,10 +159,10 @@ class Ladder:
                 if note not in self._notes:
                     self._notes[note] = count_tokens(f"; {note}")
                     size += self._notes[note]
-            before = self._costs.get(line.slot, 0)
+            before = self._costs.get(slot, 0)
             if before >= size and line.section in (HEAD, COLUMNS):
                 continue  # it was told before, and in full
-            self._costs[line.slot] = size
+            self._costs[slot] = size
             cost += size - before
         if cost <= 0 and all(line.section in (HEAD, COLUMNS) for line in lines):
             return None

@@ -162,7 +162,9 @@ def told(table: Table) -> list[Column]:
     return [
         column
         for column in table.columns
-        if (several and column.name == SERIES) or not (structural(column) or column.name in hidden)
+        if (column.path and column.name not in hidden)
+        or (several and column.name == SERIES)
+        or not (structural(column) or column.name in hidden)
     ]
 
 

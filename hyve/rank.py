@@ -28,6 +28,9 @@ def words(text: str) -> list[str]:
     """
     found: list[str] = []
     for compound in _COMPOUND.findall(text):
+        if compound.isascii() and compound.isalpha() and compound.islower():
+            found.append(compound)  # as most are
+            continue
         for run in (compound,) if compound.isascii() else _COMPOUND.findall(_BETWEEN.sub(r" \g<0> ", compound)):
             if run.isascii():
                 pieces = [piece.lower() for piece in _TOKEN.findall(run)]

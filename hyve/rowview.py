@@ -93,16 +93,17 @@ class RowView:
 
 def show(value: Any, limit: int = 60) -> str:
     """A cell: one line, `|` escaped, cut with a count beyond `limit` characters; "" for no value."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return repr(value)
     if value is None:
         return ""
     if value is LEFT_OUT:
         return "…"
-    if type(value) is float:
-        return repr(value)
-    if type(value) is bool:
+    if kind is bool:
         return "true" if value else "false"
-    if type(value) is not str:
-        return format(value, "f") if type(value) is Decimal else str(value)
+    if kind is not str:
+        return format(value, "f") if kind is Decimal else str(value)
     if value in ("", '""'):
         return json.dumps(value)
     text, whole = value, len(value)
