@@ -193,7 +193,9 @@ class Columns:
     def texts(self, name: str) -> list[str]:
         """The distinct values of a column, in the order of the rows, as text."""
         if self.short and name not in self._coded and pa.types.is_string(self.array(name).type):
-            return [text for text in dict.fromkeys(self._cells(name)) if text is not None]
+            found = dict.fromkeys(self._cells(name))
+            found.pop(None, None)
+            return list(found)
         return list(map(str, self.coded(name)[1].shown()))
 
     def floats(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

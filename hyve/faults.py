@@ -19,6 +19,7 @@ _NAMES = _ERRORS | _FAULTS | _OUTCOMES
 _YES = frozenset({"available", "healthy", "ok", "passed", "ready", "succeeded", "success", "successful", "valid"})
 _NO = frozenset({"blocked", "degraded", "denied", "expired", "rejected", "timedout", "timeout"})
 """Columns of yes and no tell it where they are called so, or like errors, and not like outcomes."""
+_ANY = _NAMES | _LEVELS | _YES | _NO
 _NAMING = frozenset({"fingerprint", "hash", "id", "key", "line", "uuid"})
 """What a column called so has of an error tells it apart from others, but says nothing."""
 _WORDS = frozenset({"alert", "crit", "critical", "err", "error", "fatal", "info", "warn", "warning"})
@@ -49,7 +50,7 @@ def tells_faults(view: ColumnView) -> bool:
 
 def _named(view: ColumnView) -> bool:
     named = rank.name_words(view.column.name)
-    if last_word(view.column.name) in _NAMING:
+    if named.isdisjoint(_ANY) or last_word(view.column.name) in _NAMING:
         return False
     if {value.lower() for value, _ in view.values} <= {"true", "false", "unknown"}:
         return not named.isdisjoint(_YES | _NO | _ERRORS | _FAULTS)

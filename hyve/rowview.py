@@ -298,10 +298,11 @@ class _Rows:
     def _spread(self, start: int, stop: int) -> dict[int, float]:
         """Rows with their shares, those that are evenly spread from the `start`th to the `stop`th, most first."""
         rows = spread(self._found.table.rows, stop)[start:]
-        shares = {row: _usual(place) for place, row in enumerate(rows, start) if row not in self._shares}
+        known = self._shares
+        shares = [(-_usual(place), row) for place, row in enumerate(rows, start) if row not in known]
         if not start:
-            shares.update(self._shares)
-        return {row: -share for share, row in sorted([(-share, row) for row, share in shares.items()])}
+            shares += [(-share, row) for row, share in known.items()]
+        return {row: -share for share, row in sorted(shares)}
 
     def __iter__(self) -> Iterator[tuple[int, float, tuple[Any, ...]]]:
         seen: dict[str, int] = {}
