@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from hyve import shares
 from tests.unit.changes_inputs import at, calm_kinds, data_of, requests, rows_in
 
 
@@ -183,3 +186,22 @@ def test_series_of_kinds_without_a_change_have_none() -> None:
         for i in range(3_000)
     ]
     assert not shares_in(data_of(rows, 8_000))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2), min_size=16, max_size=200), st.booleans())
+def test_what_is_too_rare_to_drift_drifts_in_no_order_of_its_rows(kinds: list[int], in_order: bool) -> None:
+    """H18: the bound by which columns aren't looked at."""
+    codes = np.array(sorted(kinds) if in_order else kinds)
+    counts = np.bincount(codes, minlength=3)
+    if not shares.may_drift(counts.tolist(), len(codes)):
+        assert not shares.shares_in(codes, 3, shares.blocks_of(len(codes)))
+        edges = shares.blocks_of(len(codes))
+        drifts = shares._drifts(shares._counts_in_blocks(codes, 3, np.diff(edges)), edges)
+        assert drifts.max() <= shares._DRIFTS
+
+
+def test_a_kind_of_a_few_rows_may_drift() -> None:
+    """H18: six of a hundred, all at the end, may be further from even than by chance; four may not."""
+    assert shares.may_drift([94, 6], 100)
+    assert not shares.may_drift([96, 4], 100)
