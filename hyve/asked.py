@@ -140,10 +140,18 @@ def named(found: Profile, question: Question) -> list[Named]:
     for view in found.views:
         words = question.own if entity_rank(view) < len(ENTITIES) else wanted
         repeats = 1 < view.distinct <= min(_VALUES, view.rows // 2) and (not view.same or view.spelled)
-        if not words or not repeats or view.column.type != "VARCHAR" or view.column.name == "template":
+        if view.numbered:
+            called = rank.name_words(view.column.name)
+            words = frozenset(number for word, number in question.numbered if not called.isdisjoint(rank.words(word)))
+        if (
+            not words
+            or not repeats
+            or not (view.numbered or view.column.type == "VARCHAR")
+            or view.column.name == "template"
+        ):
             continue
         codes, values = found.columns.coded(view.column.name)
-        for code, value in enumerate(values.shown()):
+        for code, value in enumerate(map(str, values.shown())):
             name = value.lower()
             if name in words and name not in entities and len(rows := np.flatnonzero(codes == code)) > 1:
                 entities[name] = Named(view, value, rows)

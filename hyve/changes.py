@@ -24,9 +24,8 @@ from hyve.columns import Columns
 from hyve.figures import epoch_unit, instant_text, number_text
 from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
+from hyve.numbered import SMALL
 from hyve.profile import (
-    SERIES,
-    SMALL,
     ColumnView,
     Profile,
     entity_rank,
@@ -94,6 +93,7 @@ def _may_be_held(view: ColumnView) -> bool:
         and 1 < view.distinct <= 12
         and not view.nulls
         and not view.same
+        and not view.numbered
         and not names_codes(view.column.name)
     )
 
@@ -383,7 +383,7 @@ class Changes:
             return ""
         codes, values = self.found.columns.coded(parted.by.column.name)
         name = str(values.shown()[codes[parted.rows[parted.starts[group]]]])
-        return f"{SERIES} {name}" if parted.by.column.name == SERIES else name
+        return f"{quote(parted.by.column.name)} {name}" if parted.by.numeric else name
 
     def shown(self, column: int, row: int) -> str:
         """What stands in a row of a column, as it is shown; a time since 1970 as one."""

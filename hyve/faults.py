@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hyve import rank
-from hyve.profile import ColumnView, Profile, last_word, text_of
+from hyve.numbered import last_word
+from hyve.profile import ColumnView, Profile, text_of
 
 _ERRORS = frozenset(
     {"err", "error", "errors", "exception", "exceptions", "failed", "failure", "failures", "fatal", "fault", "panic"}

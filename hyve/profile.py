@@ -21,11 +21,10 @@ from hyve import rank
 from hyve.catalog import Column, Table
 from hyve.columns import Codes, Columns, Values, nested
 from hyve.firstlook import most_telling
+from hyve.numbered import SMALL, is_numbered, last_word, names_numbered
 
 _PROFILED = 480
 """So many columns of a table, those that tell most, are described before all else is said."""
-SMALL = 64
-"""A dimension of up to this many values has all of them named."""
 SERIES = "series_idx"
 _NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*", re.IGNORECASE)
 _HEAVIEST, _PART, _HEAVY = 3, 10, 5
@@ -52,7 +51,7 @@ class ColumnView:
     `low`, `high` and `mean` are of the finite values; `odd` counts the others (NaN and infinities). `samples` are its
     first three and last two values, where they aren't null. `same` names another column that has the same value in
     every row, or one of whose values the expression `spelled` makes these. `heavy` are (value, rows) of a large column
-    that far more rows have than others.
+    that far more rows have than others. `numbered`: its whole numbers are who or what the rows are about.
     """
 
     column: Column
@@ -69,6 +68,7 @@ class ColumnView:
     same: str = ""
     heavy: tuple[tuple[str, int], ...] = ()
     spelled: str = ""
+    numbered: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -277,12 +277,14 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
         mean = _mean(numbers[proper], counts[proper]) if odd else _mean(numbers, counts)
     # Each number as often as the others: durations of 0 to 99 ms are no count from 0 to 99.
     time = "TIMESTAMP" in column.type
-    counts_on = column.type in ("BIGINT", "INTEGER") and column.name != SERIES
+    whole = column.type in ("BIGINT", "INTEGER") and column.name != SERIES
+    numbered = whole and is_numbered(column.name, codes, counts)
+    mean = None if numbered and names_numbered(column.name) else mean
+    counts_on = whole and not numbered
     if len(values) > 10 and rows <= _STEP_ROWS and (time or (counts_on and counts.min() == counts.max())):
         step = _step(values.integers(), time) if not time or _evenly(counts) else None
-    few = column.name == "template" or len(values) <= (
-        12 if _measured(column) and not names_codes(column.name) else SMALL
-    )
+    many = 12 if _measured(column) and not (numbered or names_codes(column.name)) else SMALL
+    few = column.name == "template" or len(values) <= many
     return ColumnView(
         column,
         rows,
@@ -297,6 +299,7 @@ def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> Co
         step,
         _same(columns, codes, values, earlier, nulls),
         () if few or time or step is not None or nested(column) or column.name == SERIES else _heavy(values, counts),
+        numbered=numbered,
     )
 
 
@@ -424,7 +427,8 @@ def listed(view: ColumnView) -> bool:
 
 def is_dimension(view: ColumnView) -> bool:
     """Whether a column has few values, all of them known, that can part the rows."""
-    return (view.column.type == "VARCHAR" or view.column.name == SERIES) and view.complete and view.distinct > 1
+    parts = view.column.type == "VARCHAR" or view.column.name == SERIES or view.numbered
+    return parts and view.complete and view.distinct > 1
 
 
 _CODES = rank.name_words(
@@ -435,7 +439,6 @@ _CODES = rank.name_words(
 )
 _QUANTITIES = frozenset({"available", "bytes", "free", "heap", "memory", "rss", "size", "usage", "used", "value"})
 """What large whole numbers that hardly repeat are of, where they are no ids."""
-_TYPES = frozenset({"int", "long", "no", "num", "number", "value"})
 _TIMES = rank.name_words(
     """
     after at before created date end ended epoch expires expiry modified seen since start started t time timestamp ts
@@ -448,7 +451,13 @@ _EPOCH = 10**8
 
 def is_measure(view: ColumnView) -> bool:
     """Whether averages of a column say anything: no ids, codes, positions, or times."""
-    if not view.numeric or view.distinct <= 12 or view.step is not None or view.column.name in ("line", SERIES):
+    if (
+        not view.numeric
+        or view.numbered
+        or view.distinct <= 12
+        or view.step is not None
+        or view.column.name in ("line", SERIES)
+    ):
         return False
     if names_codes(view.column.name) or names_instants(view.column.name, view.low):
         return False
@@ -465,12 +474,3 @@ def names_codes(name: str) -> bool:
 def names_instants(name: str, low: Any) -> bool:
     """Whether a column of numbers from `low` on is called like times, and they are since 1970."""
     return low is not None and low >= _EPOCH and not rank.name_words(name).isdisjoint(_TIMES)
-
-
-@lru_cache(maxsize=4096)
-def last_word(name: str) -> str:
-    """What a column's name says that its values are: `code` of `http.status_code`; a type behind it is none."""
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
-    while len(words) > 1 and words[-1] in _TYPES:
-        words.pop()
-    return words[-1] if words else ""

@@ -25,6 +25,10 @@ _NUMBER = re.compile(
     r"|(?<![\w.:-])[A-Za-z]+[-_#:]?(\d{2,18})(?![\w:-]|\.\d)",  # order-1015554
     re.ASCII,
 )
+_NUMBERED = re.compile(
+    r"\b([A-Za-z][A-Za-z_]*?)(?:[ _]?(?:id|no|num|number))?\s{0,2}[-=:#_]?\s{0,2}(\d{1,18})(?![\w.:-]?\d|[A-Za-z])",
+    re.ASCII,
+)
 _NUMBER_ALONE = re.compile(r"(?<![\w.:-])\d+(?![\w:-])", re.ASCII)
 _SIGN = r"(?=[\w.:/-]*[\d.:/_-])[A-Za-z][\w.:/-]*\w"
 _NAME = re.compile(_SIGN, re.ASCII)
@@ -61,7 +65,7 @@ class Instant:
 class Question:
     """The words that can tell rows apart, the numbers, and the times. `names` are the words with digits (`web-7`), each
     with what it is made of and nobody asked for by itself (`web`); `excluded` are words that aren't asked for, `own`
-    those that stand in the question itself."""
+    those that stand in the question itself, `numbered` are words with the number behind each (`partition 7`)."""
 
     words: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -69,6 +73,7 @@ class Question:
     names: tuple[tuple[str, frozenset[str]], ...] = ()
     excluded: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
+    numbered: frozenset[tuple[str, str]] = frozenset()
 
     def and_words_of(self, text: str) -> Question:
         """The same with the words of another text, whose numbers and times nobody asked for."""
@@ -117,6 +122,7 @@ def read(text: str) -> Question:
         tuple(_names(head, words)),
         frozenset(name.lower() for name in excluded[:_NUMBERS] if rank.terms(name)) - words.keys(),
         frozenset(words),
+        frozenset((word.lower(), number) for word, number in _NUMBERED.findall(head)),
     )
 
 

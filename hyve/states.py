@@ -26,13 +26,13 @@ from hyve.changes import FEWEST, MOST_OF, Change, Changes, Parted, used_in
 from hyve.columns import Codes
 from hyve.levels import Floats, Rows
 from hyve.mistyped import kinds_of_values
+from hyve.numbered import last_word
 from hyve.profile import (
     ENTITIES,
     SERIES,
     ColumnView,
     entity_rank,
     is_measure,
-    last_word,
     names_entities,
     names_instants,
     numeric,

@@ -37,11 +37,11 @@ from hyve.growing import SHORT, Listing, Plain, Untold
 from hyve.ladder import Item, Ladder
 from hyve.mistyped import Mistyped, mistyped
 from hyve.naming import quote
+from hyve.numbered import SMALL
 from hyve.onetoone import pairs, told_by_others
 from hyve.profile import (
     ENTITIES,
     SERIES,
-    SMALL,
     ColumnView,
     Kinds,
     Profile,
@@ -476,14 +476,15 @@ def _example(found: Profile, ranked: Sequence[int], only: Kinds | None, asked: S
         where = [f"{quote(only.column)} = '{only.name}'"] if number is not None else []
     names = list(dict.fromkeys(one.value for one in asked if one.view is group and _QUOTED.fullmatch(one.value)))
     table, times = quote(found.table.name), [quote(view.column.name) for view in views if view.time]
+    literals = names if group.numeric else [f"'{name}'" for name in names]
     if len(names) == 1:
         what = ", ".join(["rowid", *times[:1], *([quote(number.column.name)] if number is not None else ["*"])])
-        where.insert(0, f"{label} = '{names[0]}'")
+        where.insert(0, f"{label} = {literals[0]}")
         orders = [f"{quote(number.column.name)} DESC"] if number is not None else times[:1]
         order = f" ORDER BY {orders[0]}" if orders else ""
         return f"SELECT {what} FROM {table} WHERE {' AND '.join(where)}{order} LIMIT 10"
     if names:
-        where.insert(0, f"{label} IN ({', '.join(map(repr, names))})")
+        where.insert(0, f"{label} IN ({', '.join(literals)})")
     measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
     by = "n" if number is None or is_dimension(group) else "mean"
     filtered = f" WHERE {' AND '.join(where)}" if where else ""
