@@ -15,8 +15,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -48,7 +48,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d:")
 _IDS = frozenset({"hash", "id", "ids", "key", "pid", "port", "uuid"})
 _OFTEN, _READ = 50, 200
 """Of columns of many values those are looked at that one of so many rows has, by so many characters."""
-_NAME = 40
+_NAME, _UNTIL = 40, " until"
 _LINE_ENDS = re.compile(r"[\x7f-\x9f\u2028\u2029]")
 _SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
 
@@ -56,17 +56,18 @@ _SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
 @dataclass(frozen=True)
 class _Kinds:
     """What the rows of a column are of: the number of each row's kind (-1: none; beyond the `names`: others that aren't
-    looked at)."""
+    looked at). `presence`: they are whether there is a value."""
 
     column: int
     view: ColumnView
     codes: Codes
     names: list[str]
+    presence: bool = False
 
     @property
     def few(self) -> bool:
         """Whether they are all values that the column has."""
-        return self.view.distinct <= KINDS
+        return self.presence or self.view.distinct <= KINDS
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,9 @@ def with_shares(changes: Changes, known: list[Change], said_by: Mapping[int, NDA
         if all(map(_TIME.match, kinds.names)):
             continue
         told += found
-    told.sort(key=lambda one: (not one.kinds.few, one.parted is not None, -one.shares[0].beyond))
+    for kinds in _presences(changes):
+        told += _in_all(changes, kinds) or _within(changes, kinds)
+    told.sort(key=lambda one: (not one.kinds.few, one.kinds.presence, one.parted is not None, -one.shares[0].beyond))
     apart: dict[tuple[object, ...], _Found] = {}
     # Where failures are of another host than before, a host fails otherwise than before: that is said once.
     columns = {one.kinds.view.column.name for one in told if one.parted is None}
@@ -106,14 +109,16 @@ def with_shares(changes: Changes, known: list[Change], said_by: Mapping[int, NDA
         by = one.parted.by.column.name if one.parted and one.parted.by else ""
         if by in columns:
             continue
-        columns.add(one.kinds.view.column.name)
+        if not one.kinds.presence:
+            columns.add(one.kinds.view.column.name)
         key = by, one.group, *((share.at, share.before, share.behind) for share in one.shares)
         apart.setdefault(key, one)
     said, instead = list[Change](), set[str]()
-    few = [one for one in apart.values() if one.kinds.few][:_SHARES]
-    for one in [*few, *[one for one in apart.values() if not one.kinds.few][:1]]:
+    few = [one for one in apart.values() if one.kinds.few and not one.kinds.presence][:_SHARES]
+    present = [one for one in apart.values() if one.kinds.presence][:_SHARES]
+    for one in [*few, *present, *[one for one in apart.values() if not one.kinds.few][:1]]:
         said += _told(changes, one)
-        if one.parted is None and one.kinds.few:
+        if one.parted is None and one.kinds.few and not one.kinds.presence:
             instead.update(one.kinds.names)
     return [change for change in known if change.column != changes.time or change.of not in instead - {""}] + said
 
@@ -170,6 +175,24 @@ def _kinds(changes: Changes, i: int, says: NDArray[np.integer] | None) -> _Kinds
     numbers[often] = np.arange(len(often))
     numbers[-1] = -1
     return _Kinds(i, view, numbers[np.append(says, -1)[codes]], names)
+
+
+def _presences(changes: Changes) -> Iterator[_Kinds]:
+    """Whether rows have a value, of each column in which some have none; of those that have theirs in the same rows the
+    first one's. What is read from texts is there as these are."""
+    columns, known = changes.found.columns, set[bytes]()
+    for i, view in enumerate(changes.found.views):
+        column = view.column
+        if i == changes.time or not 0 < view.nulls < view.rows or view.same or (column.derived and not column.typed):
+            continue
+        there = columns.filled(column.name)
+        if column.typed:
+            codes, texts = columns.coded(column.typed)
+            there = there | np.append(np.array([text != "" for text in texts.shown()], np.bool_), False)[codes]
+        bits = np.packbits(there).tobytes()
+        if bits not in known and 0 < np.count_nonzero(there) < view.rows:
+            known.add(bits)
+            yield _Kinds(i, view, there.astype(np.int8), ["empty", "filled"], presence=True)
 
 
 def _who(view: ColumnView) -> bool:
@@ -236,10 +259,26 @@ def _told(changes: Changes, one: _Found, what: str = "") -> list[Change]:
     names = _spelled(one.kinds.names)
     counts = [np.bincount(codes[rows[first:last]], minlength=len(names) + 1) for first, last in pairwise(edges)]
     score = min(8.0, 5 + found[0].beyond / 40)
-    return [
-        changes.change(column, score, rows, at, _said(names, found[0].kind, before, behind, what), parted, group)
+    said = _of_presence if one.kinds.presence else _said
+    told = [
+        changes.change(column, score, rows, at, said(names, found[0].kind, before, behind, what), parted, group)
         for at, (before, behind) in zip(edges[1:-1], pairwise(count / count.sum() for count in counts), strict=True)
     ]
+    # "Empty until a row" is told by the first one that has a value.
+    return [
+        replace(change, text=change.text.removesuffix(_UNTIL), place=change.place.replace("from", "until", 1))
+        if change.text.endswith(_UNTIL)
+        else change
+        for change in told
+    ]
+
+
+def _of_presence(names: list[str], kind: int, before: Floats, behind: Floats, what: str) -> str:
+    """Of values that all are there, or none are, from when or until when they are not, else how many are there."""
+    was, became = before[1], behind[1]
+    if {was, became} == {0.0, 1.0}:
+        return "empty" if was else f"empty{_UNTIL}"
+    return f"filled {_percent(was, became)}"
 
 
 def _said(names: list[str], kind: int, before: Floats, behind: Floats, what: str) -> str:
