@@ -73,7 +73,9 @@ class Categories:
         codes = np.where(used, codes, -1)
         of = [(name, numbers[codes == i]) for i, name in enumerate(map(str, values.shown()))]
         of.sort(key=lambda one: -len(one[1]))
-        said = ", ".join(f"{spelled(name)} {number_text(float(np.median(some)))}" for name, some in of if len(some))
+        medians = [(name, float(np.median(some))) for name, some in of if len(some)]
+        span = max(median for _, median in medians) - min(median for _, median in medians)
+        said = ", ".join(f"{spelled(name)} {number_text(median, span)}" for name, median in medians)
         text = f"- {quote(self.found.views[column].column.name)}: median by {quote(by.column.name)}: {said}"
         return Change(column, 3 + 6 * apart, (int(np.argmax(codes == odd)),), text, "", "")
 

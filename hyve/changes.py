@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from hyve import rank
 from hyve.columns import Columns
-from hyve.figures import epoch_unit, instant_text, number_text
+from hyve.figures import change_text, epoch_unit, instant_text, number_text
 from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.numbered import SMALL
 from hyve.profile import (
+    NONE,
     ColumnView,
     Profile,
     entity_rank,
@@ -67,7 +68,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Parted:
-    """The rows of a table in the order of their time, those of one series after those of another.
+    """The rows of a table in the order of their time, those of one series after those of another; those of none, unless
+    most are, come first.
 
     `by` is the column that parts them, or None; `starts` and `sizes` are the runs of the series in `rows`.
     """
@@ -210,7 +212,9 @@ class Changes:
                 continue
             codes, _ = self.found.columns.coded(view.column.name)
             short = codes[self.rows].astype(np.int16)  # these are sorted by their bits
-            order = np.argsort(short, kind="stable")[view.nulls :]
+            order = np.argsort(short, kind="stable")
+            if view.nulls * 2 > view.rows:
+                order = order[view.nulls :]
             starts, sizes = rank.runs(short[order])
             found.append(Parted(view, self.rows[order], starts, sizes))
         return found
@@ -318,7 +322,7 @@ class Changes:
                 up = numbers[last] > numbers[first]
                 top = int(rows[np.argmax(numbers[rows] if up else -numbers[rows])])
                 name, way = quote(self.found.views[column].column.name), "rises" if up else "falls"
-                text = f"- {name}: {way} {number_text(float(numbers[first]))}→{number_text(float(numbers[last]))}"
+                text = f"- {name}: {way} {change_text(float(numbers[first]), float(numbers[last]))}"
                 place = f" all the time (rowid {first} to {last})"
                 edges = (first, last) if top in rows[-_ENDS:] else (first, last, top)
                 told.append(Change(column, _RAMP, edges, text, self.of(parted, group), place))
@@ -361,7 +365,7 @@ class Changes:
                 return []
             for place in at.tolist():
                 group = int(np.searchsorted(parted.starts, place, "right")) - 1
-                text = f"median {number_text(numbers[of[place - 1]])}→{number_text(numbers[of[place]])}"
+                text = f"median {change_text(float(numbers[of[place - 1]]), float(numbers[of[place]]))}"
                 told.append(self.change(column, 6.0, parted.rows, place, text, parted, group))
             return told
         return []
@@ -382,8 +386,17 @@ class Changes:
         if parted.by is None:
             return ""
         codes, values = self.found.columns.coded(parted.by.column.name)
-        name = str(values.shown()[codes[parted.rows[parted.starts[group]]]])
+        if (code := codes[parted.rows[parted.starts[group]]]) < 0:
+            return f"{quote(parted.by.column.name)} {NONE}"
+        name = str(values.shown()[code])
         return f"{quote(parted.by.column.name)} {name}" if parted.by.numeric else name
+
+    def unnamed(self, parted: Parted) -> NDArray[np.bool_]:
+        """Which of the series is that of the rows that have no value in the column that parts them."""
+        if parted.by is None:
+            return np.zeros(len(parted.sizes), np.bool_)
+        codes, _ = self.found.columns.coded(parted.by.column.name)
+        return np.asarray(codes[parted.rows[parted.starts]] < 0)
 
     def shown(self, column: int, row: int) -> str:
         """What stands in a row of a column, as it is shown; a time since 1970 as one."""
@@ -420,7 +433,7 @@ def _level_text(numbers: Floats, rows: Rows, level: Level, edges: Sequence[int])
     if level.last is not None:
         begin, end = _ends(numbers, rows[at:last])
         way = "rises" if level.last > level.behind else "falls"
-        said = f"{number_text(float(numbers[begin]))}→{number_text(float(numbers[end]))} (rowid {begin} to {end})"
+        said = f"{change_text(float(numbers[begin]), float(numbers[end]))} (rowid {begin} to {end})"
         return f"median {number_text(float(np.median(of[first:at])))}, then {way} {said}", ""
     before, behind = float(np.median(of[first:at])), float(np.median(of[at:last]))
     of_rows = ""
@@ -429,7 +442,7 @@ def _level_text(numbers: Floats, rows: Rows, level: Level, edges: Sequence[int])
         first, last = max(first, at - level.reach), min(last, at + level.reach)
         before, behind = float(np.median(of[first:at])), float(np.median(of[at:last]))
         of_rows = f" among rowid {int(rows[first])} to {int(rows[last - 1])}"
-    return f"median {number_text(before)}→{number_text(behind)}", of_rows
+    return f"median {change_text(before, behind)}", of_rows
 
 
 def _ends(numbers: Floats, rows: Rows) -> tuple[int, int]:

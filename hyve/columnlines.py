@@ -8,7 +8,7 @@ from typing import Any
 
 from hyve import bundles
 from hyve.catalog import Column
-from hyve.figures import duration_text, epoch_unit, instant_text, rounded
+from hyve.figures import duration_text, epoch_unit, instant_text, mean_text
 from hyve.fit import COLUMNS, Line
 from hyve.growing import SHORT, Cell, Listing, Plain
 from hyve.ladder import Item
@@ -108,7 +108,7 @@ def column_line(
     if view.distinct == 1:
         return Cell(line(f"{head} = "), share, only_value(view), nulls + other.kinds)
     head += other.kinds  # before the counts, which are not of these alone
-    mean = "" if view.mean is None else f", mean {rounded(view.mean, 6)}"
+    mean = "" if view.mean is None else f", mean {mean_text(view.mean, view.low, view.high)}"
     numbered = (_NUMBERED,) if name == SERIES and not series else ()
     if listed(view):
         shown = in_order(view)

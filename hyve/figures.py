@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,15 +10,48 @@ from hyve.profile import ColumnView, names_instants
 
 _WRITTEN_OUT = 1e15
 """Numbers below it have no exponent."""
+_MEAN_DIGITS, _LEVEL_DIGITS, _ALL_DIGITS = 3, 2, 17
+"""So many digits of what numbers differ by are told: of means, and of levels; a double has no more."""
 _EPOCHS = ((10**17, 10**9, "ns"), (10**14, 10**6, "us"), (10**11, 10**3, "ms"), (10**8, 1, "s"))
 """(numbers from there on, how many make a second, the unit) of times that are numbers."""
 _END = 10**10
 """Seconds: later times are none of machine data, but of other units."""
 
 
-def number_text(value: float) -> str:
-    """A number with as many digits as tell it from another level."""
-    return rounded(value, 4 if abs(value) < 10_000 else 6)
+def number_text(value: float, apart: float = math.inf) -> str:
+    """A number with as many digits as tell it from another level, which is so far `apart`."""
+    least = 4 if abs(value) < 10_000 else 6
+    return _with_digits(value, max(least, _digits(value, apart, _LEVEL_DIGITS)))
+
+
+def change_text(before: float, behind: float) -> str:
+    """`3→5`: two levels, with as many digits as tell them apart."""
+    return "→".join(number_text(value, abs(behind - before)) for value in (before, behind))
+
+
+def mean_text(mean: float, low: Any, high: Any) -> str:
+    """A mean of numbers from `low` to `high`, among which it stays, with as many digits as tell where it is."""
+    low, high = float(low), float(high)
+    mean = min(max(mean, low), high)
+    for digits in range(max(6, _digits(max(abs(low), abs(high)), high - low, _MEAN_DIGITS)), _ALL_DIGITS):
+        text = _with_digits(mean, digits)
+        if low <= float(text) <= high:
+            return text
+    return repr(mean)
+
+
+def _digits(value: float, apart: float, of_these: int) -> int:
+    """How many digits a number has down to the first one by which numbers so far apart differ, and some more."""
+    if not 0 < apart < abs(value):
+        return 0
+    return min(_ALL_DIGITS - 1, math.floor(math.log10(abs(value))) - math.floor(math.log10(apart)) + of_these)
+
+
+def _with_digits(value: float, digits: int) -> str:
+    """A number of so many digits; of large ones the whole number, which is no longer than one that ends in zeros."""
+    if 10**digits <= abs(value) < _WRITTEN_OUT:
+        return f"{value:.0f}"
+    return rounded(value, digits)
 
 
 def rounded(value: float, digits: int) -> str:

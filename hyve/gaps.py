@@ -49,7 +49,7 @@ def _gaps(changes: Changes, column: int) -> Iterator[Change]:
         others = np.add.reduceat(distances, parted.starts) - longest
         steps = np.add.reduceat(distances > 0, parted.starts) - 1
         ratios = longest * np.maximum(steps, 1) / np.maximum(others, 1)
-        odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= HELD))
+        odd = np.flatnonzero((ratios > _TIMES) & (parted.sizes >= HELD) & ~changes.unnamed(parted))
         told: list[Change] = []
         for group in odd[np.argsort(-ratios[odd], kind="stable")].tolist() if len(odd) * 2 <= len(ratios) else ():
             series, of = parted.of(group), changes.of(parted, group)

@@ -29,6 +29,8 @@ SERIES = "series_idx"
 _NUMERIC = re.compile(r"(TINY|SMALL|BIG|HUGE|U\w*)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*", re.IGNORECASE)
 _HEAVIEST, _PART, _HEAVY = 3, 10, 5
 """So many values at most are told that one of so many rows has, and so many times as many as the mean value."""
+NONE = "(none)"
+"""What rows are of that have no value by which rows are parted."""
 _STEP_ROWS, _ENTITIES = 200_000, 6
 _UNEVEN = 2
 """Times some of which have so many times as many rows as others are of events, however far they are apart."""
@@ -234,7 +236,7 @@ def means(
     parent: Columns | None = None,
     only: NDArray[np.bool_] | None = None,
 ) -> list[tuple[str, float]]:
-    """The mean of a measure's finite values in each group, in the order of the groups' first rows.
+    """The mean of a measure's finite values in each group, in the order of the groups' first rows; last those of none.
 
     `group` is a column of the table or, where `parent` is given, of its parent table; `only`: of these rows.
     """
@@ -243,9 +245,11 @@ def means(
         above = columns.array(f"parent_{parent.table.name}").to_numpy(zero_copy_only=False)
         codes = codes[above]
     numbers, there = columns.floats(measure)
-    used = there & np.isfinite(numbers) & (codes >= 0)
+    used = there & np.isfinite(numbers)
     if only is not None:
         used &= only
+    others = numbers[used & (codes < 0)]
+    used &= codes >= 0
     if not used.all():
         codes, numbers = codes[used], numbers[used]
     counts = np.bincount(codes, minlength=len(labels))
@@ -257,7 +261,8 @@ def means(
     if not np.isfinite(averages).all():  # the sums are beyond doubles, the means are not
         averages = np.bincount(codes, numbers / counts[codes], len(labels)).astype(np.float64)[found]
     texts = labels.shown()
-    return [(text_of(texts[found[i]]), float(averages[i])) for i in np.argsort(first[found], kind="stable")]
+    of_all = [(text_of(texts[found[i]]), float(averages[i])) for i in np.argsort(first[found], kind="stable")]
+    return [*of_all, *([(NONE, float((others / len(others)).sum()))] if of_all and len(others) else [])]
 
 
 def _view(columns: Columns, column: Column, earlier: Sequence[ColumnView]) -> ColumnView:

@@ -31,7 +31,7 @@ from hyve.columnlines import (
 )
 from hyve.columns import Codes, Columns
 from hyve.faults import names_errors, tells_faults
-from hyve.figures import epoch_unit, rounded
+from hyve.figures import epoch_unit, mean_text
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
 from hyve.growing import SHORT, Listing, Plain, Untold
 from hyve.ladder import Item, Ladder
@@ -41,6 +41,7 @@ from hyve.numbered import SMALL
 from hyve.onetoone import pairs, told_by_others
 from hyve.profile import (
     ENTITIES,
+    NONE,
     SERIES,
     ColumnView,
     Kinds,
@@ -314,7 +315,7 @@ def table_view(
         # Of so many the header can't say whose number is whose: the rows do.
         owner = Owner(f"{quote(parent.table.name)}.{quote(name)}", list(series.values()))
     averages = tuple(_means(found, ranked, words, parent, name, only, owner))
-    lines = [(of, len(all_of)) for _, all_of, of in averages]
+    lines = [(of, sum(not one.startswith(f"{NONE}=") for one in all_of)) for _, all_of, of in averages]
     leaders = {*beside.values()}
     others = [views[i] for i in ranked if i not in beside and i not in leaders and views[i].column.name != SERIES]
     in_means = frozenset(view.column.name for view in others if listed_by_means(view, lines))
@@ -408,7 +409,7 @@ def _means(
                 steady.update(compress(owner.names, steady_series(found.columns, measure.column.name)))
             for what, said_of in (("mean", False), ("constant", True)):
                 of_some = [(name, mean) for name, mean in averages if (name in steady) == said_of]
-                some = [f"{listing(name, 40)}={rounded(mean, 6)}" for name, mean in of_some]
+                some = [f"{listing(name, 40)}={mean_text(mean, measure.low, measure.high)}" for name, mean in of_some]
                 if some:
                     yield f"- {what} {quote(measure.column.name)}{of} by {by}: ", tuple(some), group.column.name
 
@@ -425,7 +426,8 @@ def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds 
         if len(some):
             # Sums of the largest doubles are beyond doubles, means are not.
             mean, all_of_them = ((each / len(each)).sum() for each in (some, numbers[used]))
-            text += f", mean {quote(view.column.name)} {rounded(mean, 6)} (of all {rounded(all_of_them, 6)})"
+            said = [mean_text(float(one), view.low, view.high) for one in (mean, all_of_them)]
+            text += f", mean {quote(view.column.name)} {said[0]} (of all {said[1]})"
     return text
 
 
