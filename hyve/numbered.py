@@ -27,7 +27,7 @@ _NO_ENTITIES = rank.name_words(
     """
     attempt attempts batch bucket buckets bytes code count counts day days errno hour hours index level line lineno
     minute minutes month months ms offset priority second seconds seq sequence severity signal size status step
-    retries retry total value version week weekday year years
+    retries retry total v value version week weekday year years
     """
 )
 """What whole numbers are called that come evenly, or in turn, and are none."""

@@ -8,7 +8,6 @@ first column is DuckDB's `rowid`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +29,7 @@ from hyve.columnlines import (
     row_count,
 )
 from hyve.columns import Codes, Columns
+from hyve.examples import example
 from hyve.faults import names_errors, tells_faults
 from hyve.figures import epoch_unit, mean_text
 from hyve.fit import COLUMNS, HEAD, MEANS, NAMED_ONLY, QUERY, Line
@@ -85,8 +85,6 @@ _KINDS = 24
 """So many values of a column of a table that is told in brief are told."""
 _FIRST = 1_000
 """What is said of an entity that the question names stands so many places before the changes."""
-_QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
-"""Values that are written into an example query: nothing in them has to be escaped."""
 _EXAMPLE = 400
 """Tokens that are spent before an example query is shown: what there is comes first."""
 _SERIES = 12
@@ -320,7 +318,7 @@ def table_view(
     others = [views[i] for i in ranked if i not in beside and i not in leaders and views[i].column.name != SERIES]
     in_means = frozenset(view.column.name for view in others if listed_by_means(view, lines))
     asked = named(found, question) if switches.rank else []
-    example = _example(found, ranked, only, asked) if switches.queries else ""
+    query = example(found, ranked, only, asked) if switches.queries else ""
     rows = row_view(found, ranked, faulty, question, switches.rank, not switches.toon, asked, owner)
     said = tuple(_of_entity(found, ranked, one, only) for one in asked)
     measure = only.measure if only is not None else ""
@@ -333,7 +331,7 @@ def table_view(
         ranked,
         faulty,
         averages,
-        example,
+        query,
         rows,
         series,
         other,
@@ -459,41 +457,3 @@ def _series(columns: Columns, parent: Columns | None, name: str, views: Sequence
     if None in names or len(set(names)) < len(names):
         return {}
     return {str(number): text for number, text in zip(numbers.shown(), names, strict=True)}
-
-
-def _example(found: Profile, ranked: Sequence[int], only: Kinds | None, asked: Sequence[Named]) -> str:
-    """A query over all rows, made from this very schema (H24): of the entities that the question names, else of each
-    group; none where the table has nothing to group by."""
-    views = [found.views[i] for i in ranked]
-    groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
-    # Of who or what there are many a list tells the least.
-    groups += sorted(filter(_many, views), key=entity_rank)
-    group = asked[0].view if asked else next(iter(groups), None)
-    if group is None:
-        return ""
-    number = next(filter(is_measure, views), None)
-    label, where = quote(group.column.name), []
-    if only is not None and not only.all:
-        number = next((view for view in views if view.column.name == only.measure), None) if only.rows.any() else None
-        where = [f"{quote(only.column)} = '{only.name}'"] if number is not None else []
-    names = list(dict.fromkeys(one.value for one in asked if one.view is group and _QUOTED.fullmatch(one.value)))
-    table, times = quote(found.table.name), [quote(view.column.name) for view in views if view.time]
-    literals = names if group.numeric else [f"'{name}'" for name in names]
-    if len(names) == 1:
-        what = ", ".join(["rowid", *times[:1], *([quote(number.column.name)] if number is not None else ["*"])])
-        where.insert(0, f"{label} = {literals[0]}")
-        orders = [f"{quote(number.column.name)} DESC"] if number is not None else times[:1]
-        order = f" ORDER BY {orders[0]}" if orders else ""
-        return f"SELECT {what} FROM {table} WHERE {' AND '.join(where)}{order} LIMIT 10"
-    if names:
-        where.insert(0, f"{label} IN ({', '.join(literals)})")
-    measure = f", avg({quote(number.column.name)}) AS mean" if number is not None else ""
-    by = "n" if number is None or is_dimension(group) else "mean"
-    filtered = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT {label}, count(*) AS n{measure} FROM {table}{filtered} GROUP BY {label} ORDER BY {by} DESC LIMIT 10"
-
-
-def _many(view: ColumnView) -> bool:
-    """Whether a column of more values than are listed tells who or what the rows are about."""
-    texts = view.column.type == "VARCHAR" and not view.identifier and not view.same
-    return texts and SMALL < view.distinct <= view.rows // 3 and entity_rank(view) < len(ENTITIES)
