@@ -2,6 +2,7 @@
 
 Rules: a gap is far longer than nearly all distances between times, or one of very few in times at a fixed distance;
 where there are many there is none.
+A clock that goes back is told where it does: what lies between the times before and behind it is no gap.
 """
 
 from __future__ import annotations
@@ -15,13 +16,56 @@ from hyve.changes import Change, Changes
 from hyve.figures import duration_text, epoch_unit
 from hyve.levels import HELD, Rows
 from hyve.naming import quote
+from hyve.profile import ColumnView
 
 _FEW_GAPS, _TIMES, _TOLD = 3, 5, 8
 """So many gaps are told of a series, each so many times its mean distance; of so many series at most."""
+_BACK = 7.0
+"""The score of a clock that goes back."""
+
+
+def backs(changes: Changes) -> list[int]:
+    """The rows at which the clock of a table in the order of its time goes back for good, if there are few."""
+    if changes.time is None:
+        return []
+    at = changes.times
+    distances = np.diff(at)
+    places = np.flatnonzero(distances < 0) + 1
+    if not 0 < len(places) <= _FEW_GAPS or not (distances > 0).any():
+        return []
+    usual = float(np.median(distances[distances > 0]))
+    found = []
+    for place in places.tolist():
+        before, behind = slice(max(0, place - HELD), place), slice(place, place + HELD)
+        if at[place - 1] - at[place] <= _TIMES * usual or at[behind].max() >= at[place - 1]:
+            continue  # rows are a little late
+        if np.isin(changes.series[before], changes.series[behind]).any():  # else those of another follow
+            found.append(place)
+    return found
 
 
 def gaps(changes: Changes) -> list[Change]:
-    """The gaps of the table's time, and of numbers at a fixed distance."""
+    """The gaps of the table's time, and of numbers at a fixed distance; where its clock goes back."""
+    jumps = backs(changes)
+    said = [_back(changes, place) for place in jumps]
+    return [*said, *(gap for gap in _all_gaps(changes) if not jumps or gap.rows[:1] <= gap.rows[-1:])]
+
+
+def _back(changes: Changes, place: int) -> Change:
+    assert changes.time is not None  # it goes back
+    view = changes.found.views[changes.time]
+    size = int(changes.times[place - 1] - changes.times[place])
+    text = f"- {quote(view.column.name)}: goes back {_size(view, size)}"
+    return Change(
+        changes.time, _BACK, (place - 1, place), text, "", f" at rowid {place} ({changes.shown(changes.time, place)})"
+    )
+
+
+def _size(view: ColumnView, size: int) -> str:
+    return duration_text(size / 1e9) if view.time or epoch_unit(view) else str(size)
+
+
+def _all_gaps(changes: Changes) -> list[Change]:
     views = enumerate(changes.found.views)
     some = [i for i, view in views if i == changes.time or (view.step and view.step.gaps and not view.time)]
     return [gap for i in some for gap in _gaps(changes, i)]
@@ -72,7 +116,7 @@ def _gap(changes: Changes, column: int, at: Rows, rows: Rows, place: int, ratio:
         return Change(column, score, (before,), f"- {name}: none", of, since)
     behind = int(rows[place])
     size = int(at[behind]) - int(at[before])
-    text = f"- {name}: gap of {duration_text(size / 1e9) if view.time or epoch_unit(view) else size}"
+    text = f"- {name}: gap of {_size(view, size)}"
     return Change(column, score, (before, behind), text, of, since)
 
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from hyve import rank
-from hyve.changes import Change, Changes
-from hyve.gaps import gaps_in
+from hyve.changes import MOST_OF, Change, Changes, Parted
+from hyve.gaps import backs, gaps_in
 from hyve.levels import CLIP, Floats, Rows, SeriesRows, placed, steps_in
 
 _FEWEST, _EACH, _PLACES = 200, 4, 512
@@ -34,7 +34,7 @@ def rates(changes: Changes) -> list[Change]:
         return []
     view = changes.found.views[changes.time]
     at = changes.times[changes.rows]
-    if view.step is not None or at[-1] <= at[0]:
+    if view.step is not None or at[-1] <= at[0] or backs(changes):
         return []
     gaps = [place for place, _ in gaps_in(at)]
     # What is missing in a gap is told as one: the rest is counted as if it were not there.
@@ -43,23 +43,72 @@ def rates(changes: Changes) -> list[Change]:
     times = np.concatenate([[0.0], np.cumsum(distances)])
     near = max(_EACH, len(at) // _PLACES)
     places = _by_rows(times, near) or _by_time(times)
-    exact = sorted({_exact(times, place, _AROUND * near) for place in places})
+    exact = sorted({_exact(times, place, _AROUND * near) for place in places} - {0})
     edges = sorted({0, len(at), *gaps, *exact})
     found = []
     for place in exact:
-        i = edges.index(place)
-        before, behind = (_rate(at, first, last) for first, last in pairwise(edges[i - 1 : i + 2]))
+        before, behind = _beside(at, edges, place)
         if place not in gaps and min(before, behind) > 0 and max(before / behind, behind / before) >= _TIMES:
             found.append((place, before, behind))
-    slowest = min((min(before, behind) for _, before, behind in found), default=0.0)
+    if not found:
+        return []
+    rows, parted, group = changes.rows, changes.whole, 0
+    if (owner := _owner(changes, edges, found)) is not None:
+        rows = owner[0].of(owner[1])
+        at = changes.times[rows]
+        near_own = [int(np.searchsorted(at, changes.times[changes.rows[place]])) for place, _, _ in found]
+        own = [_exact((at - at[0]).astype(np.float64), place, _AROUND * _EACH) for place in near_own]
+        edges = sorted({0, len(at), *(place for place, _ in gaps_in(at)), *own})
+        if len({*own} - {0}) == len(found) and all(min(_beside(at, edges, place)) > 0 for place in own):
+            found = [(place, *_beside(at, edges, place)) for place in own]
+            parted, group = owner
+        else:
+            rows = changes.rows
+    slowest = min(min(before, behind) for _, before, behind in found)
     unit, size = next((one for one in _UNITS if slowest * one[1] >= 1), _UNITS[-1])
     said = [(place, f"{before * size:.3g}→{behind * size:.3g} rows/{unit}") for place, before, behind in found]
-    return [changes.change(changes.time, _SCORE, changes.rows, place, text, changes.whole, 0) for place, text in said]
+    return [changes.change(changes.time, _SCORE, rows, place, text, parted, group) for place, text in said]
+
+
+def _owner(changes: Changes, edges: list[int], found: list[tuple[int, float, float]]) -> tuple[Parted, int] | None:
+    """The series, one of several, of which alone the rows come more often or less at all places; None where none is."""
+    for parted in changes.parted:
+        if len(parted.sizes) < 2:
+            continue
+        of = np.empty(len(changes.times), np.int64)
+        of.fill(-1)
+        of[parted.rows] = parted.owners
+        along, owners = of[changes.rows], set[int]()
+        for place, before, behind in found:
+            i = edges.index(place)
+            rates = [
+                np.bincount(along[first:last] + 1, minlength=len(parted.sizes) + 1)[1:] * (rate / (last - first))
+                for (first, last), rate in zip(pairwise(edges[i - 1 : i + 2]), (before, behind), strict=True)
+            ]
+            more = (rates[1] - rates[0]) / (behind - before)
+            most = int(np.argmax(more))
+            low, high = sorted((float(rates[0][most]), float(rates[1][most])))
+            owners.add(
+                most
+                if more[most] >= MOST_OF and 0 < _TIMES * low <= high and low < MOST_OF * min(before, behind)
+                else -1
+            )
+        if len(owners) == 1 and (group := owners.pop()) >= 0:
+            return parted, group
+    return None
+
+
+def _beside(at: Rows, edges: list[int], place: int) -> tuple[float, float]:
+    """The rates before and behind a place, up to the next of some edges."""
+    i = edges.index(place)
+    before, behind = (_rate(at, first, last) for first, last in pairwise(edges[i - 1 : i + 2]))
+    return before, behind
 
 
 def _rate(at: Rows, first: int, last: int) -> float:
-    """Rows a nanosecond from one place up to another: until the row that stands there, or the last one."""
-    end = min(last, len(at) - 1)
+    """Rows a nanosecond from one place, the first row of its instant, up to another: until the first row of the instant
+    that stands there, or of the last one."""
+    end = last if last < len(at) else int(np.searchsorted(at, at[-1]))
     time = int(at[end]) - int(at[first])
     return (end - first) / time if time > 0 else 0.0
 
@@ -98,9 +147,13 @@ def _steps(numbers: Floats) -> list[int]:
 def _exact(times: Floats, near: int, reach: int) -> int:
     """The row from which on two rates are likeliest, among those around a place."""
     first, last = max(0, near - reach), min(len(times) - 1, near + reach)
+    # Rows of one instant begin together, however many there are.
+    first = int(np.searchsorted(times, times[first]))
+    last = min(len(times) - 1, int(np.searchsorted(times, times[last], "right")))
     rows = np.arange(first + 1, last)
+    rows = rows[times[rows] > times[rows - 1]]
     if not len(rows):
-        return near
+        return int(np.searchsorted(times, times[near]))
     before, behind = rows - first, last - rows
     with np.errstate(all="ignore"):
         likely = before * np.log(before / (times[rows] - times[first])) + behind * np.log(
