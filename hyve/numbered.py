@@ -50,7 +50,7 @@ def is_numbered(name: str, codes: Codes, counts: NDArray[np.int64]) -> bool:
     if last_word(name) in _MEASURED_TOO:
         return True
     turns = (codes[size:] == codes[:-size]) & (codes[size:] != codes[size - 1 : -1])
-    return size >= _IN_TURN and np.count_nonzero(turns) >= 0.98 * len(turns)
+    return size >= _IN_TURN and bool(np.count_nonzero(turns) >= 0.98 * len(turns))
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,9 @@ def lines(rows: list[dict[str, Any]], start: str = "ts_ts", budget: int = 1_500)
 
 @pytest.mark.parametrize("apart", [0.25, 1, 60])
 def test_a_clock_that_jumps_back_is_told_and_no_gap_in_its_place(apart: float) -> None:
-    rows = [{"ts": at(apart * i - (3_600 if i >= 800 else 0)), "v": i * 7919 % 997} for i in range(1_500)]
+    rows: list[dict[str, Any]] = [
+        {"ts": at(apart * i - (3_600 if i >= 800 else 0)), "v": i * 7919 % 997} for i in range(1_500)
+    ]
     [line] = lines(rows)
     assert line == f"- ts_ts: goes back {3_600 - apart:g} s at rowid 800 ({rows[800]['ts'][:-1].replace('T', ' ')})"
     rows = [{"ts": 1_772_359_200 + i - (3_600 if i >= 800 else 0), "v": i * 7919 % 997} for i in range(1_500)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.unit.changes_inputs import at
 
 def test_rows_without_a_series_have_a_mean_and_changes_of_their_own() -> None:
     draw = random.Random(7)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"ts": at(i), "tenant": draw.choice(["a", "b", "c", None]), "lat_ms": round(draw.gauss(10, 1), 2)}
         for i in range(4_000)
     ]
