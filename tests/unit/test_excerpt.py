@@ -83,8 +83,8 @@ def test_figures_are_those_of_sql(value: list[dict[str, Any]], large: bool) -> N
 def test_means_near_the_end_of_doubles_are_finite() -> None:
     value = [{"service": f"s{i % 2}", "v": 1.5e308 + i * 1e300, "pad": f"{i} " + "x" * 30} for i in range(300)]
     text = data_of(hyve.view(json.dumps(value), "?", 1500))
-    assert re.search(r"^- v DOUBLE.* mean 1\.50000149\d*e\+308", text, re.MULTILINE)
-    assert "- mean v by service: s0=1.5e+308, s1=1.5e+308" in text
+    assert re.search(r"^- v DOUBLE.* mean 1\.5000015e\+308", text, re.MULTILINE)
+    assert "- mean v by service: s0=1.50000149e+308, s1=1.5000015e+308" in text
     assert "inf" not in text
 
 
