@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from hyve.profile import ColumnView, names_instants
@@ -31,13 +32,20 @@ def change_text(before: float, behind: float) -> str:
 
 def mean_text(mean: float, low: Any, high: Any) -> str:
     """A mean of numbers from `low` to `high`, among which it stays, with as many digits as tell where it is."""
-    low, high = float(low), float(high)
+    low, high, least = _range(low, high)
     mean = min(max(mean, low), high)
-    for digits in range(max(6, _digits(max(abs(low), abs(high)), high - low, _MEAN_DIGITS)), _ALL_DIGITS):
+    for digits in range(least, _ALL_DIGITS):
         text = _with_digits(mean, digits)
         if low <= float(text) <= high:
             return text
     return repr(mean)
+
+
+@lru_cache(maxsize=64)
+def _range(low: Any, high: Any) -> tuple[float, float, int]:
+    """The ends of a range as doubles, and how many digits a mean in it has."""
+    low, high = float(low), float(high)
+    return low, high, max(6, _digits(max(abs(low), abs(high)), high - low, _MEAN_DIGITS))
 
 
 def _digits(value: float, apart: float, of_these: int) -> int:
