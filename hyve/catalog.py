@@ -13,7 +13,8 @@ from hyve.shape import Signature, TableData
 class Column:
     """A column: its SQL name, DuckDB type, source path (keys joined by dots) and, if derived, that it is.
 
-    `typed` is the text column whose numbers or times it holds, or "".
+    `typed` is the text column whose numbers or times it holds, or "". `names`: that holds names, of which these are
+    not told apart by numbers.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Column:
     path: str
     derived: bool = False
     typed: str = ""
+    names: bool = False
 
 
 @dataclass(frozen=True)

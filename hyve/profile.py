@@ -153,11 +153,12 @@ _LINE_COLUMNS = ["line", "text", "template", "variables"]
 
 
 def told(table: Table) -> list[Column]:
-    """The columns that are described: no keys, nor texts whose numbers or times stand beside them.
+    """The columns that are described: no keys, nor texts whose numbers or times stand beside them, nor the numbers of
+    texts that are names.
 
     The number of a row's series is described where there are several of several rows each.
     """
-    hidden = {column.typed for column in table.columns if column.typed}
+    hidden = {column.name if column.names else column.typed for column in table.columns if column.typed}
     if free_text(table):
         hidden.update(("variables", "template") if table.rows == 1 else ("variables",))
     several = table.series >= 2 and table.series * 3 <= table.rows

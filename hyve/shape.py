@@ -42,6 +42,7 @@ from hyve.collector import collector_paused
 from hyve.encodings import encodable
 from hyve.escaped import embedded
 from hyve.linetimes import spelled
+from hyve.nominal import nominal
 from hyve.strictjson import MAX_DEPTH, Pairs
 from hyve.typed import KINDS
 
@@ -59,14 +60,12 @@ INDEX, PARALLEL = "[]", "parallel"
 EXPANDED, FIELDS = ("expanded",), ("fields",)
 TYPED = tuple((kind,) for kind in KINDS)
 NUMBER, TIME = TYPED[:2]
-TEXT = ("text",)
-LIST, MAP, PAIRS = ("list",), ("map",), ("pairs",)
+LIST, MAP, PAIRS, TEXT = ("list",), ("map",), ("pairs",), ("text",)
 _STEPS: list[Any] = [EXPANDED, *TYPED, FIELDS, MAP, None, None, None, PAIRS, LIST, TEXT]
 _KEYS = _STEPS.index(None) + 1
 """In which order stands what is at one path: columns beside another one first, keys at place _KEYS."""
 
-MAX_TABLES = 300
-_SPARSE_KEYS = 300
+MAX_TABLES, _SPARSE_KEYS = 300, 300
 _SPARSE = 0.02
 """A key that fewer than this share of many records have gets no column of its own if there are many such keys."""
 _LETTER = {int: "i", float: "f", str: "s", bool: "b"}
@@ -77,14 +76,15 @@ class ColumnData:
     """One column in the making: an arrow array of the table's length, and whether it is derived from another one.
 
     `exact` maps rows whose text can't be stored as UTF-8 (lone surrogates) to that text. `spells`: the numbers or times
-    that its text may spell are wanted beside it. The store gives the `name` and takes the array away once DuckDB holds
-    it. Relations that came in runs have chunks and codes in its place, which only the store reads.
+    that its text may spell are wanted beside it; `names`: of names. The store gives the `name` and takes the array away
+    once DuckDB holds it. Relations that came in runs have chunks and codes in its place, which only the store reads.
     """
 
     array: pa.Array[Any] | None
     derived: bool = False
     exact: dict[int, str] = field(default_factory=dict)
     spells: bool = False
+    names: bool = False
     name: str = ""
 
 
@@ -182,7 +182,8 @@ class Shredder:
             for path, column in list(table.columns.items()):
                 if column.spells and column.array is not None:
                     for kind, read in spelled(column.array, path[-1:], path[-2:-1] == (FIELDS,)):
-                        table.columns[*path, (kind,)] = ColumnData(read, True)
+                        names = nominal(kind, column.array, read, path)
+                        table.columns[*path, (kind,)] = ColumnData(read, True, names=names)
             place = self.place(table)
             table.columns = dict(sorted(table.columns.items(), key=place))
             table.children = dict(sorted(table.children.items(), key=place))

@@ -288,9 +288,9 @@ class Datastore:
         arrays: Arrays = {}
         columns: list[Column] = []
 
-        def add(column: str, array: Any, path: str = "", derived: bool = False, typed: str = "") -> None:
+        def add(column: str, array: Any, path: str = "", derived: bool = False, *of: Any) -> None:
             arrays[column] = array
-            columns.append(Column(column, type_name(array.type), path, derived, typed))
+            columns.append(Column(column, type_name(array.type), path, derived, *of))
 
         above = parent.name if parent is not None else None
         if data.children:
@@ -314,7 +314,7 @@ class Datastore:
             assert column.array is not None
             source = path[:-1] if path and path[-1] in TYPED else _TEXTS.get(path) if root.relation else None
             typed = data.columns[source].name if source in data.columns else ""
-            add(column.name, column.array, dotted(path), column.derived, typed)
+            add(column.name, column.array, dotted(path), column.derived, typed, column.names)
             column.array = None
         said = self._read_text(arrays, columns) if root.free_text and data is root.data else {}
         data.series = data.positions = data.parents[:0]
