@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hyve import codecs
 from hyve.tokens import count_tokens
 
-NOTE = "names {1..3}, {a,b}: as in bash"
+NOTE = "{1..3}, {a,b} in lists: as in bash"
 """What explains bundles."""
 _RUN, _CHUNK = 3, 8
 """The least names that count on, the most that are told one by one, in a bundle."""

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from hyve.catalog import Table
 from hyve.naming import quote
 from hyve.profile import told
-from hyve.rowview import OWN_MARK
+from hyve.rowview import BACKSLASH, OWN_MARK
 from hyve.tokens import count_tokens
 
 HEAD, COLUMNS, MEANS, ROWS, QUERY, NAME = range(6)
@@ -254,6 +254,8 @@ class _Page:
         said = dict.fromkeys([self._note] * bool(self._note) + [note for line in lines.values() for note in line.notes])
         if "\\…" in text:
             said[OWN_MARK] = None
+        if "\\\\" in text:
+            said[BACKSLASH] = None
         return f"# {'; '.join(said)}\n{text}" if said else text
 
     def _table(self, index: int, group: Sequence[Line]) -> list[str]:

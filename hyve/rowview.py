@@ -56,6 +56,8 @@ MESSAGES = frozenset({"message", "msg", "body", "text", "log", "description", "s
 _LABELS = re.compile(r"[\w./-]{1,100}=[^,\s=]{0,100}(,[\w./-]{1,100}=|$)")
 OWN_MARK = "\\… in a cell: the data's own …"
 """Says what `own_mark` does."""
+BACKSLASH = "\\\\ in a value: one \\"
+"""Says what `show` does with backslashes that could be taken for its own, and JSON with all."""
 _FIRST_ROWS = 512
 """So many rows, evenly spread, are made ready at first; then as many again whenever those that are have been said."""
 
@@ -111,10 +113,13 @@ def show(value: Any, limit: int = 60) -> str:
         text = value[: limit + SPARE + 1]  # the rest, which may be megabytes, is not shown
     if not _ODD.search(text):
         return own_mark(text) if whole <= limit + SPARE else f"{text[:limit]}…(+{whole - limit} chars)"
-    pieces = [_one_line(char) for char in text.encode("utf-8", "replace").decode()]
+    text = text.encode("utf-8", "replace").decode()
+    pieces = list(map(_one_line, text, [*text[1:], ""]))
     if whole <= limit + SPARE and sum(map(len, pieces)) <= limit + SPARE:  # the mark of a cut costs as much
         return own_mark("".join(pieces))
     fit = bisect_right(list(accumulate(map(len, pieces))), limit)
+    if fit and pieces[fit - 1] == "\\":
+        pieces[fit - 1] = "\\\\"  # it would make the mark of the cut the data's own
     return f"{''.join(pieces[:fit])}…(+{whole - fit} chars)"
 
 
@@ -145,13 +150,16 @@ def own_mark(text: str) -> str:
     return _LIKE_A_MARK.sub(r"\\\g<0>", text) if "…" in text else text
 
 
-def _one_line(char: str) -> str:
+def _one_line(char: str, after: str) -> str:
+    """A character of a cell; a backslash is as it is where what comes `after` it makes no escape of it."""
+    if char == "\\":
+        return "\\\\" if not after or after in _ESCAPES or _ESCAPED.match(after) else char
     return "\\|" if char == "|" else json.dumps(char)[1:-1] if _ESCAPED.match(char) else char
 
 
 def listing(value: Any, limit: int = 60) -> str:
-    """A value in a line of several: JSON where a comma, a quote, a count or a blank at an end could be taken for the
-    line's."""
+    """A value in a line of several: JSON where a comma, a quote, a count, a blank at an end or braces as those of
+    bundles could be taken for the line's."""
     if type(value) is not str:
         return show(value, limit)
     if len(value) <= limit and _SIMPLE.fullmatch(value):
@@ -166,8 +174,10 @@ def listing(value: Any, limit: int = 60) -> str:
 
 _LIKE_A_MARK = re.compile(r"\A…\Z|…(?=\(\+\d+ chars\)\Z)")
 _SIMPLE = re.compile(r"[\w.:/-]+", re.ASCII)
-_PARTING = re.compile(r'[,"]|×\d|^\s|\s$')
-_ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|]")
+_PARTING = re.compile(r'[,"]|×\d|^\s|\s$|\{[^{}.]{0,60}\.\.')
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029|]")
+_ESCAPES = frozenset("bfnrtu\\…")
+"""What a backslash before it makes an escape of."""
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\|\ud800-\udfff]")
 _ODD_ROW = re.compile(_ODD.pattern.replace("|", ""))
 

@@ -188,3 +188,35 @@ def test_values_with_commas_or_quotes_are_quoted_among_others() -> None:
     (note,) = [line for line in lines if line.startswith("- note ")]
     assert note == r'- note VARCHAR: 3 values: "a, \"q\" b" ×1,600, " led" ×1,200, plain ×1,200'
     assert '- constant: fixed = "x, y", also = z' in lines
+
+
+def test_a_backslash_is_as_it_is_unless_it_could_be_read_as_an_escape() -> None:
+    r"""H14: who reads `C:\\x` writes a query that finds nothing; where `\\` is one backslash, the head says so."""
+    plain = [{"id": i, "path": ("C:\\x", "D:\\y\\z")[i % 2], "pad": f"{i * 7919}"} for i in range(900)]
+    text = hyve.view(json.dumps(plain), question="?", budget=1200).text
+    lines, rows = shown(hyve.view(json.dumps(plain), question="?", budget=1200), "records")
+    assert "C:\\x" in next(line for line in lines if line.startswith("- path "))
+    assert rows[0]["path"] == "C:\\x"
+    assert "\\\\" not in text
+    odd = [{**row, "path": ("C:\\new", "a\nb", "a\\nb", "end\\")[i % 4]} for i, row in enumerate(plain)]
+    text = hyve.view(json.dumps(odd), question="?", budget=1200).text
+    assert "# \\\\ in a value: one \\\n" in text
+    path = next(line for line in text.split("\n") if line.startswith("- path "))
+    assert {value.split(" ×")[0] for value in path.split(": ", 2)[2].split(", ")} == {
+        "C:\\\\new",
+        "a\\nb",
+        "a\\\\nb",
+        "end\\\\",
+    }
+
+
+def test_braces_of_the_data_are_quoted_in_lists() -> None:
+    """H14: `{0..3}` in a list is short for four names; a value that has just these characters is quoted there."""
+    value = [
+        {"id": i, "node": f"shard-{i % 20}", "topic": ("q{0..3}", "plain")[i % 3 % 2], "pad": f"{i * 7919}"}
+        for i in range(1_000)
+    ]
+    lines, rows = shown(hyve.view(json.dumps(value), question="?", budget=1200), "records")
+    assert next(line for line in lines if line.startswith("- node ")).endswith("shard-{0..19}")
+    assert next(line for line in lines if line.startswith("- topic ")).endswith(': "q{0..3}" ×667, plain ×333')
+    assert rows[0]["topic"] == "q{0..3}"
