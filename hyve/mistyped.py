@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hyve.catalog import Table
+from hyve.catalog import Column, Shape, Table
 from hyve.columns import Columns
 from hyve.naming import quote
 from hyve.profile import ColumnView, numeric
@@ -17,14 +18,15 @@ from hyve.profile import ColumnView, numeric
 _SHAPES, _SIGNATURE = 16, 4_000
 """Of a table of more shapes, or of longer ones, types aren't compared."""
 _EXAMPLES = 2
-_FIELD = re.compile(r"[{,] ?([^{}\[\],:]+): (number|text|bool)(?=[,}])")
-_INNER = re.compile(r"(?<!^)\{[^{}]*\}")
+_KINDS = {"": "", "number": "number", "text": "text", "bool": "bool", "{": "object", "[": "list"}
+"""Types of values as the shapes of tables spell them, or begin to, and as they are told."""
+_NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Mistyped:
-    """What is said of a column: how many of the rows without a number or time have a `text`, what is `said` of these,
-    and of values that JSON has as another type (`kinds`)."""
+    """What is said of a column: how many of the rows without a value have a text, list or object (`texts`), what is
+    `said` of the texts, and of values that JSON has as another type (`kinds`)."""
 
     texts: int = 0
     said: str = ""
@@ -38,40 +40,96 @@ def mistyped(columns: Columns, views: Iterable[ColumnView], spell: Callable[[str
     for view in views:
         column, said, texts = view.column, "", 0
         if column.typed and view.nulls:
-            others = columns.filled(column.typed) & ~columns.filled(column.name)
-            rows = np.flatnonzero(others)
+            rows = np.flatnonzero(others_beside(columns, column))
             texts = len(rows)
             if texts:
-                some = dict.fromkeys(map(str, columns.cells(column.typed, rows[:100].tolist())))
-                shown = [spell(text) for text in list(some)[:_EXAMPLES]]
-                more = ", ..." if len(some) > len(shown) or texts > 100 else ""
+                codes, values = columns.coded(column.typed)
+                of, first = np.unique(codes[rows], return_index=True)
+                some = values.shown(of[np.argsort(first)][:_EXAMPLES].astype(np.int64))
+                shown = [spell(text) for text in some]
+                more = ", ..." if len(of) > len(shown) else ""
                 what = "number" if numeric(column) else "time"
                 what = f"a {what}" if texts == 1 else f"{what}s"
                 # Whose name says nothing of the text's name has to say where the text is.
                 where = "" if column.name.startswith(column.typed) else f", NULL here, texts in {quote(column.typed)}"
                 said = f", {texts:,} not {what} ({', '.join(shown)}{more}){where}"
         spelled = kinds.get(column.path, Counter())
-        usual = "number" if column.typed and numeric(column) else "text"
+        usual = own_kind(column)
         # Where these are the texts that are no numbers, they have been told.
-        others_of = [(kind, n) for kind, n in sorted(spelled.items()) if kind != usual and (kind, n) != ("text", texts)]
+        others_of = [
+            (kind, n) for kind, n in sorted(spelled.items()) if kind and kind != usual and (kind, n) != ("text", texts)
+        ]
         also = "".join(f", {rows:,} as {kind}" for kind, rows in others_of)
         if said or also:
-            found[column.name] = Mistyped(texts, said, also)
+            held = sum(rows for kind, rows in others_of if kind in ("list", "object"))
+            found[column.name] = Mistyped(texts + held, said, also)
     return found
 
 
 def kinds_of_values(table: Table) -> dict[str, Counter[str]]:
-    """How many rows have a value of which type, by the keys of records that have values of several."""
+    """How many rows have a value of which type, by the keys of records that have values of several; "" is the type that
+    the key's own column has."""
     shapes = table.shapes
     if not 1 < len(shapes) <= _SHAPES or sum(len(shape.signature) for shape in shapes) > _SIGNATURE:
         return {}
     found: dict[str, Counter[str]] = {}
     for shape in shapes:
-        top, inner = shape.signature, ""
-        while top != inner:
-            top, inner = _INNER.sub("{}", top), top
-            if "{}" in top:
-                top = top.replace("{}", "")
-        for name, kind in _FIELD.findall(top):
-            found.setdefault(name, Counter())[kind] += shape.rows
+        for name, kind in _fields(shape):
+            if kind in _KINDS:
+                found.setdefault(name, Counter())[_KINDS[kind]] += shape.rows
     return {name: counts for name, counts in found.items() if len(counts) > 1}
+
+
+def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) -> list[str]:
+    """The type of each row's value, "" for none, of a column that may have values of several: of a key that is
+    `spelled` with several, beside numbers, or of texts of which some are numbers; else nothing."""
+    column, own = view.column, own_kind(view.column)
+    if column.path in spelled:
+        filled = columns.filled(column.name)
+        kinds = [_KINDS.get(kind[:1] if kind[:1] in ("{", "[") else kind) for kind in columns.kinds(column)]
+        return [(own if there else "") if kind == "" else kind or "" for kind, there in zip(kinds, filled, strict=True)]
+    if column.typed and numeric(column) and view.nulls:
+        texts = others_beside(columns, column)
+        return np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist()
+    ends = {bool(_NUMBER.fullmatch(value)) for value in view.samples if type(value) is str and value}
+    if column.type != "VARCHAR" or column.names or len(ends) < 2:
+        return []
+    codes, values = columns.coded(column.name)
+    spells = ["number" if _NUMBER.fullmatch(text) else "text" if text else "" for text in values.shown()]
+    return np.array([*spells, ""])[codes].tolist()
+
+
+def others_beside(columns: Columns, column: Column) -> NDArray[np.bool_]:
+    """The rows in which a typed column has no value though its text says something."""
+    others = columns.filled(column.typed) & ~columns.filled(column.name)
+    if others.any():
+        codes, values = columns.coded(column.typed)
+        empty = [code for code in np.unique(codes[others]).tolist() if not values.shown(np.array([code]))[0]]
+        others &= ~np.isin(codes, empty)
+    return others
+
+
+def own_kind(column: Column) -> str:
+    """The type that JSON has for the values of a column."""
+    return "number" if numeric(column) else "bool" if column.type == "BOOLEAN" else "text"
+
+
+def _fields(shape: Shape) -> Iterator[tuple[str, str]]:
+    """The keys of records with the types of their values, as far as the spelling of these tells: `{` are objects, `[`
+    are lists."""
+    text, at = shape.signature, 1
+    for name in shape.fields:
+        if not text.startswith(name, at):
+            return
+        at += len(name)
+        if not text.startswith(": ", at):
+            yield name, ""
+        else:
+            start, depth = at + 2, 0
+            for at in range(start, len(text)):
+                depth += (text[at] in "{[") - (text[at] in "}]")
+                if depth < 0 or (not depth and text[at] == ","):
+                    break
+            kind = text[start:at]
+            yield name, kind[:1] if kind[:1] in ("{", "[") else kind
+        at += 2

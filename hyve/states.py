@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hyve.changes import FEWEST, MOST_OF, Change, Changes, Parted, used_in
 from hyve.columns import Codes
 from hyve.levels import Floats, Rows
-from hyve.mistyped import kinds_of_values
+from hyve.mistyped import kinds_in_rows, kinds_of_values
 from hyve.numbered import last_word
 from hyve.profile import (
     ENTITIES,
@@ -35,7 +35,6 @@ from hyve.profile import (
     is_measure,
     names_entities,
     names_instants,
-    numeric,
     text_of,
 )
 from hyve.shares import KINDS, Share, blocks_of, may_drift, shares_in, shares_within
@@ -48,6 +47,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d:")
 _IDS = frozenset({"hash", "id", "ids", "key", "pid", "port", "uuid"})
 _OFTEN, _READ = 50, 200
 """Of columns of many values those are looked at that one of so many rows has, by so many characters."""
+_STEPS, _RUN = 3, 50
+"""So many types at most follow each other, each of one of so many rows at least."""
 _NAME, _UNTIL = 40, " until"
 _LINE_ENDS = re.compile(r"[\x7f-\x9f\u2028\u2029]")
 _SIMPLE = re.compile(rf"[\w.:/-]{{1,{_NAME}}}", re.ASCII)
@@ -128,21 +129,26 @@ def types(changes: Changes) -> list[Change]:
     found = []
     columns, spelled = changes.found.columns, kinds_of_values(changes.found.table)
     for i, view in enumerate(changes.found.views):
-        column = view.column
-        if column.path in spelled:
-            of = columns.kinds(column)
-        elif column.typed and numeric(column) and view.nulls:
-            texts = columns.filled(column.typed)
-            of = np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist()
-        else:
-            continue
-        names = [kind for kind in dict.fromkeys(of) if kind and kind != "null"]
-        numbers = {name: number for number, name in enumerate(names)}
-        kinds = _Kinds(i, view, np.array([numbers.get(kind, -1) for kind in of], np.int8), names)
+        of = kinds_in_rows(columns, view, spelled)
+        names = [kind for kind in dict.fromkeys(of) if kind]
         if len(names) > 1:
-            found += _in_all(changes, kinds)
+            numbers = {name: number for number, name in enumerate(names)}
+            kinds = _Kinds(i, view, np.array([numbers.get(kind, -1) for kind in of], np.int8), names)
+            found += _one_by_one(changes, kinds) or _in_all(changes, kinds)
     said = [_told(changes, one, "type ") for one in found[:_SHARES]]
     return [change for changes_of_one in said for change in changes_of_one]
+
+
+def _one_by_one(changes: Changes, kinds: _Kinds) -> list[_Found]:
+    """Where all rows of one kind become all of another, and then of a third."""
+    of = kinds.codes[changes.rows]
+    rows, of = changes.rows[of >= 0], of[of >= 0]
+    at = np.flatnonzero(np.diff(of)) + 1
+    runs = np.diff([0, *at, len(of)]) if len(at) <= _STEPS else np.zeros(1)
+    if len(rows) < FEWEST or runs.min() * _RUN < len(rows):
+        return []
+    steps = [Share(int(of[0]), place, 1.0, 0.0, math.inf) for place in at.tolist()]
+    return [_Found(kinds, rows, steps, changes.whole)]
 
 
 def _kinds(changes: Changes, i: int, says: NDArray[np.integer] | None) -> _Kinds | None:
@@ -286,7 +292,7 @@ def _said(names: list[str], kind: int, before: Floats, behind: Floats, what: str
     was, became = int(np.argmax(before)), int(np.argmax(behind))
     if was != became and before[was] == behind[became] == 1 and max(was, became) < len(names):
         return f"{what}{names[was]}→{names[became]}"
-    said = f"share of {names[kind]} {_percent(before[kind], behind[kind])}"
+    said = f"share of {what}{names[kind]} {_percent(before[kind], behind[kind])}"
     gained = behind - before
     other = int(np.argmax(gained[: len(names)]))
     if before[kind] > behind[kind] == 0 and gained[other] > MOST_OF * before[kind]:

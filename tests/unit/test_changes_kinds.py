@@ -37,11 +37,44 @@ def test_a_share_of_texts_that_rises_is_told_and_one_that_is_even_is_not() -> No
     draw = random.Random(3)
     mixed = [str(i % 9) if draw.random() < (0.05 if i < 2_000 else 0.6) else i % 9 for i in range(3_000)]
     assert re.match(
-        r"- depth_num: share of text 4\.\d%→60% from rowid (199|200)\d ",
+        r"- depth_num: share of type text 4\.\d%→60% from rowid (199|200)\d ",
         line_of(data_of(typed(mixed), 1_000), "- depth_num: "),
     )
     draw.shuffle(mixed)
     assert "- depth_num: " not in data_of(typed(mixed), 1_000)
+
+
+def test_values_that_become_objects_are_told_and_not_called_empty() -> None:
+    """H14, H18: the objects' fields stand in columns of their own."""
+    text = data_of(typed([i % 9 + 1 if i < 2_000 else {"code": i % 7} for i in range(3_000)]), 1_000)
+    assert line_of(text, "- depth: ") == "- depth: type number→object from rowid 2000 (2026-01-31 12:33:20)"
+    line = line_of(text, "- depth BIGINT")
+    assert line.startswith("- depth BIGINT, 1,000 as object: 9 values, mean ")
+    assert "empty" not in line
+
+
+def test_each_type_that_follows_another_is_told() -> None:
+    """H18: bools, numbers, texts, lists, each with its place."""
+    kinds: list[Any] = [True, 1, "1", [1]]
+    text = data_of(typed([kinds[i // 500] for i in range(2_000)]), 1_200)
+    told = [line.split(" (")[0] for line in text.split("\n") if line.startswith("- depth: ")]
+    assert told == [
+        "- depth: type bool→number from rowid 500",
+        "- depth: type number→text from rowid 1000",
+        "- depth: type text→list from rowid 1500",
+    ]
+
+
+def test_numbers_that_get_a_unit_in_all_rows_are_told_and_empty_cells_are_no_type() -> None:
+    """H9, H18: of a column that is no number's for half its texts, and of one whose texts go away."""
+    cells = [(f"{i * 37 % 290}{'ms' * (i >= 1_000)}", i % 9 if i < 1_500 else "") for i in range(2_000)]
+    rows = [f"{at(i)},h{i % 7},{lat},{x}" for i, (lat, x) in enumerate(cells)]
+    text = hyve.view("\n".join(["ts,host,lat,x", *rows]), budget=1_200).text
+    assert line_of(text, "- lat: ") == "- lat: type number→text from rowid 1000 (2026-01-31 12:16:40)"
+    assert "x_num: type" not in text
+    line = line_of(text, "- x_num BIGINT")
+    assert ", 500 empty" in line
+    assert "not numbers" not in line
 
 
 def test_counts_are_not_of_the_texts_alone_and_a_bad_cell_is_told_once() -> None:
