@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from hyve.asked import Named
 from hyve.naming import quote
 from hyve.numbered import SMALL
-from hyve.profile import ENTITIES, ColumnView, Kinds, Profile, entity_rank, is_dimension, is_measure
+from hyve.profile import ENTITIES, ColumnView, Kinds, Profile, entity_rank, is_dimension, is_measure, parts_rows
 
 _QUOTED = re.compile(r"[ -&(-\[\]-~]{1,60}")
 """Values that are written into an example query: nothing in them has to be escaped."""
@@ -18,7 +18,7 @@ def example(found: Profile, ranked: Sequence[int], only: Kinds | None, asked: Se
     """A query over all rows, made from this very schema (H24): of the entities that the question names, else of each
     group; none where the table has nothing to group by."""
     views = [found.views[i] for i in ranked]
-    groups = [view for view in views if is_dimension(view) and view.distinct * 3 <= view.rows]
+    groups = list(filter(parts_rows, views))
     # Of who or what there are many a list tells the least.
     groups += sorted(filter(_many, views), key=entity_rank)
     group = asked[0].view if asked else next(iter(groups), None)

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from hyve.rank import runs, surprise, surprise_beside
 
 _MANY = 200
-"""Of so many ids at most one has characters that are odd."""
+"""Of so many ids at most one is odd."""
+_MARKS = (4, 5, 6)
+"""The kinds of characters, by their bits, that part what an id is made of."""
 _FORM = 50
 """So many texts of a form have numbers that others may be far out of."""
 _NUMBERS, _DIGITS = 8, 15
@@ -52,20 +54,27 @@ def _bytes(texts: pa.Array[Any], most: int) -> tuple[NDArray[np.uint8], NDArray[
 
 
 def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
-    """The surprise of each of distinct ids that it has characters of a kind that hardly any other has: letters that are
-    no hexadecimal digits, capitals, hyphens, underscores, others; None where none has."""
+    """The surprise of each of distinct ids that it has characters of a kind that hardly any other has (letters that are
+    no hexadecimal digits, capitals, hyphens, underscores, others), lacks marks that nearly all others have, or is not
+    as long as these; None where none is odd."""
     read = _bytes(texts, 4 * _BYTES) if len(texts) >= _MANY else None
     if read is None:
         return None
     data, edges = read
     kinds = np.bitwise_or.reduceat(np.append(_CLASSES[data], np.uint8(0)), edges[:-1])
     kinds[edges[1:] == edges[:-1]] = 0
-    counts = {bit: int(np.count_nonzero(kinds & (1 << bit))) for bit in range(7)}
-    odd = {bit: count for bit, count in counts.items() if 0 < count * _MANY <= len(texts)}
+    lengths = np.diff(edges)
+    forms = [(kinds & (1 << bit)) > 0 for bit in range(7)]
+    # An id may lack any kind of letters by chance, but the marks that part it are in all.
+    forms += [~forms[bit] for bit in _MARKS]
+    forms.append(lengths != np.sort(lengths)[len(lengths) // 2])
+    odd = {  # an id that is odd in several ways is no less odd
+        form.tobytes(): (form, count) for form in forms if 0 < (count := np.count_nonzero(form)) * _MANY <= len(texts)
+    }
     scores = np.zeros(len(texts))
-    for bit, count in odd.items():
-        found = surprise_beside(len(texts), count, odd.values())
-        scores = np.maximum(scores, np.where(kinds & (1 << bit), found, 0.0))
+    for form, count in odd.values():
+        found = surprise_beside(len(texts), count, (count for _, count in odd.values()))
+        scores = np.maximum(scores, np.where(form, found, 0.0))
     return scores if odd else None
 
 

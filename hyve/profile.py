@@ -437,6 +437,11 @@ def is_dimension(view: ColumnView) -> bool:
     return parts and view.complete and view.distinct > 1
 
 
+def parts_rows(view: ColumnView) -> bool:
+    """Whether a dimension's values have several rows each."""
+    return is_dimension(view) and view.distinct * 3 <= view.rows
+
+
 _CODES = rank.name_words(
     """
     code epoch errno id index leader line lineno opcode p pid port ppid priority qclass qtype rcode severity signal

@@ -53,6 +53,7 @@ from hyve.profile import (
     listed,
     means,
     names_entities,
+    parts_rows,
     profile,
     told,
     views_of,
@@ -67,9 +68,9 @@ _NAMES = 40
 """So many columns of a table that is told in brief are named."""
 _NAMING = 16
 """Of so many columns, those that name who or what the rows are about come before all rows."""
-_VALUES, _VALUE, _LISTING = 5, 30, 12
-"""So many values of a column are told, of so many columns one more for so many tokens that are spent; of who rows are
-about all are."""
+_VALUES, _VALUE, _LISTING, _PART = 5, 30, 12, 12
+"""So many values of a column are told, of so many columns one more for so many tokens that are spent, and for fewer
+(the last) where each has several rows; of who rows are about all are."""
 _MEASURE, _MEANS, _AVERAGES = 1.26, 1.2, 12
 """The priorities of the likeliest measure and of its means, of which so many are told at first."""
 _OWNERS, _OWNER = 1_000, 14
@@ -140,7 +141,7 @@ class TableView:
             share = 1.25 if named and place < _NAMING else max(1.1, share) if tells else share
             share = max(share, _MEASURE) if name == self.measure else share
             few = SMALL if named or tells else _VALUES
-            each = _VALUE if place < _LISTING else math.inf
+            each = math.inf if place >= _LISTING else _PART if parts_rows(views[k]) else _VALUE
             other, beside = self.mistyped.get(name), None
             if k in self.beside:
                 beside, share, few = self._beside(k), min(share, _BESIDE), _VALUES

@@ -105,6 +105,15 @@ def test_an_odd_id_among_those_of_one_form_is_shown() -> None:
     assert re.search(r"^618\|.*ZZ-manual-override", data_of(rows), re.MULTILINE)
 
 
+@pytest.mark.parametrize("odd", ["xyz", "req-2026-03-01-", "req-2026-03-01-0005180", "req.2026.03.01.000518"])
+def test_an_id_of_another_form_is_shown_though_its_characters_are_usual(odd: str) -> None:
+    """H18: it is shorter or longer than all others, or lacks the marks that part them."""
+    rows = [{"id": f"req-2026-03-01-{i * 7:06}", "v": i % 7} for i in range(3_000)]
+    assert 518 not in rows_in(data_of(rows))
+    rows[518]["id"] = odd
+    assert 518 in rows_in(data_of(rows))
+
+
 @pytest.mark.parametrize("kind", ["duration", "message"])
 def test_a_number_far_above_those_in_the_same_place_of_other_texts_is_shown(kind: str) -> None:
     rng = np.random.default_rng(3)
