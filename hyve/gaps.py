@@ -20,8 +20,8 @@ from hyve.profile import ColumnView
 
 _FEW_GAPS, _TIMES, _TOLD = 3, 5, 8
 """So many gaps are told of a series, each so many times its mean distance; of so many series at most."""
-_BACK = 7.0
-"""The score of a clock that goes back."""
+_BACK, _BACKS = 7.0, 2
+"""The score of a clock that goes back, so many times at most: what is in no order goes back often."""
 
 
 def backs(changes: Changes) -> list[int]:
@@ -31,7 +31,7 @@ def backs(changes: Changes) -> list[int]:
     at = changes.times
     distances = np.diff(at)
     places = np.flatnonzero(distances < 0) + 1
-    if not 0 < len(places) <= _FEW_GAPS or not (distances > 0).any():
+    if not 0 < len(places) <= _BACKS or not (distances > 0).any():
         return []
     usual = float(np.median(distances[distances > 0]))
     found = []

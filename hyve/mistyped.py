@@ -92,7 +92,7 @@ def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) 
         texts = others_beside(columns, column)
         return np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist()
     ends = {bool(_NUMBER.fullmatch(value)) for value in view.samples if type(value) is str and value}
-    if column.type != "VARCHAR" or column.names or len(ends) < 2:
+    if column.type != "VARCHAR" or column.names or view.complete or len(ends) < 2:
         return []
     codes, values = columns.coded(column.name)
     spells = ["number" if _NUMBER.fullmatch(text) else "text" if text else "" for text in values.shown()]

@@ -187,14 +187,13 @@ def _presences(changes: Changes) -> Iterator[_Kinds]:
     """Whether rows have a value, of each column in which some have none; of those that have theirs in the same rows the
     first one's. What is read from texts is there as these are."""
     columns, known = changes.found.columns, set[bytes]()
+    spelled = kinds_of_values(changes.found.table)
     for i, view in enumerate(changes.found.views):
         column = view.column
         if i == changes.time or not 0 < view.nulls < view.rows or view.same or (column.derived and not column.typed):
             continue
-        there = columns.filled(column.name)
-        if column.typed:
-            codes, texts = columns.coded(column.typed)
-            there = there | np.append(np.array([text != "" for text in texts.shown()], np.bool_), False)[codes]
+        of = kinds_in_rows(columns, view, spelled)  # a value of another type is one, too
+        there = np.array([kind != "" for kind in of]) if of else columns.filled(column.name)
         bits = np.packbits(there).tobytes()
         if bits not in known and 0 < np.count_nonzero(there) < view.rows:
             known.add(bits)
