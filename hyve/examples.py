@@ -18,7 +18,7 @@ def example(found: Profile, ranked: Sequence[int], only: Kinds | None, asked: Se
     """A query over all rows, made from this very schema (H24): of the entities that the question names, else of each
     group; none where the table has nothing to group by."""
     views = [found.views[i] for i in ranked]
-    groups = list(filter(parts_rows, views))
+    groups = sorted(filter(parts_rows, views), key=lambda view: view.numbered)  # names tell more than numbers
     # Of who or what there are many a list tells the least.
     groups += sorted(filter(_many, views), key=entity_rank)
     group = asked[0].view if asked else next(iter(groups), None)

@@ -37,6 +37,8 @@ def backs(changes: Changes) -> list[int]:
     found = []
     for place in places.tolist():
         before, behind = slice(max(0, place - HELD), place), slice(place, place + HELD)
+        if not HELD <= place <= len(at) - HELD:
+            continue
         if at[place - 1] - at[place] <= _TIMES * usual or at[behind].max() >= at[place - 1]:
             continue  # rows are a little late
         if np.isin(changes.series[before], changes.series[behind]).any():  # else those of another follow

@@ -14,8 +14,9 @@ import numpy as np
 
 from hyve import rank
 from hyve.changes import MOST_OF, Change, Changes, Parted
+from hyve.figures import rounded
 from hyve.gaps import backs, gaps_in
-from hyve.levels import CLIP, Floats, Rows, SeriesRows, placed, steps_in
+from hyve.levels import CLIP, HELD, Floats, Rows, SeriesRows, placed, steps_in
 
 _FEWEST, _EACH, _PLACES = 200, 4, 512
 """So many rows, and so many at least in each of so many places in which they are counted."""
@@ -48,6 +49,9 @@ def rates(changes: Changes) -> list[Change]:
     found = []
     for place in exact:
         before, behind = _beside(at, edges, place)
+        first, last = edges[edges.index(place) - 1], edges[edges.index(place) + 1]
+        if min(place - first, last - place) < HELD:
+            continue
         if place not in gaps and min(before, behind) > 0 and max(before / behind, behind / before) >= _TIMES:
             found.append((place, before, behind))
     if not found:
@@ -66,7 +70,10 @@ def rates(changes: Changes) -> list[Change]:
             rows = changes.rows
     slowest = min(min(before, behind) for _, before, behind in found)
     unit, size = next((one for one in _UNITS if slowest * one[1] >= 1), _UNITS[-1])
-    said = [(place, f"{before * size:.3g}→{behind * size:.3g} rows/{unit}") for place, before, behind in found]
+    said = [
+        (place, f"{rounded(before * size, 3)}→{rounded(behind * size, 3)} rows/{unit}")
+        for place, before, behind in found
+    ]
     return [changes.change(changes.time, _SCORE, rows, place, text, parted, group) for place, text in said]
 
 

@@ -391,6 +391,7 @@ def _means(
             rank.name_words(view.column.name).isdisjoint(words),
             view.column.name == numbers,
             entity_rank(view),
+            view.numbered,
         )
     )
     groups = [view for view in groups if not view.same]
