@@ -80,7 +80,7 @@ def rates(changes: Changes) -> list[Change]:
 def _owner(changes: Changes, edges: list[int], found: list[tuple[int, float, float]]) -> tuple[Parted, int] | None:
     """The series, one of several, of which alone the rows come more often or less at all places; None where none is."""
     for parted in changes.parted:
-        if len(parted.sizes) < 2:
+        if len(parted.sizes) < 2 or (parted.by is not None and parted.by.column.name == "template"):
             continue
         of = np.empty(len(changes.times), np.int64)
         of.fill(-1)
