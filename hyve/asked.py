@@ -142,7 +142,9 @@ def named(found: Profile, question: Question) -> list[Named]:
         repeats = 1 < view.distinct <= min(_VALUES, view.rows // 2) and (not view.same or view.spelled)
         if view.numbered:
             called = rank.name_words(view.column.name)
-            words = frozenset(number for word, number in question.numbered if not called.isdisjoint(rank.words(word)))
+            words = frozenset(
+                str(int(number)) for word, number in question.numbered if not called.isdisjoint(rank.words(word))
+            )
         if (
             not words
             or not repeats

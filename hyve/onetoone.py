@@ -16,7 +16,7 @@ import numpy as np
 
 from hyve.columns import Columns
 from hyve.naming import quote
-from hyve.profile import ColumnView, Profile, is_dimension
+from hyve.profile import ColumnView, Profile, is_dimension, text_of
 
 _LEAST = 2
 """Rows that a value has on average."""
@@ -30,9 +30,9 @@ def told_by_others(found: Profile, ranked: Sequence[int], but: Collection[int]) 
     columns, views = found.columns, list(found.views)
     leaders: dict[tuple[int, int, tuple[int, ...]], list[int]] = {}
     followers: dict[int, int] = {}
-    for i in ranked:
-        view = views[i]
-        if not is_dimension(view) or view.column.type != "VARCHAR" or view.same or view.identifier:
+    for i in sorted(ranked, key=lambda i: views[i].numbered):  # names tell more than numbers
+        view, texts = views[i], views[i].column.type == "VARCHAR" or views[i].numbered
+        if not is_dimension(view) or not texts or view.same or view.identifier:
             continue
         if view.distinct * _LEAST > view.rows - view.nulls:
             continue
@@ -50,7 +50,7 @@ def told_by_others(found: Profile, ranked: Sequence[int], but: Collection[int]) 
 
 def pairs(columns: Columns, leader: ColumnView, view: ColumnView) -> dict[str, str]:
     """The value of a column by that of the one that it is one to one with."""
-    names = (columns.coded(each.column.name)[1].shown() for each in (leader, view))
+    names = (map(text_of, columns.coded(each.column.name)[1].shown()) for each in (leader, view))
     return dict(zip(*names, strict=True))
 
 
