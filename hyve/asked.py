@@ -138,7 +138,8 @@ def named(found: Profile, question: Question) -> list[Named]:
         return []
     entities: dict[str, Named] = {}
     for view in found.views:
-        words = question.own if entity_rank(view) < len(ENTITIES) else wanted
+        about = entity_rank(view) < len(ENTITIES) or not rank.name_words(view.column.name).isdisjoint(question.own)
+        words = question.own if about else wanted
         repeats = 1 < view.distinct <= min(_VALUES, view.rows // 2) and (not view.same or view.spelled)
         if view.numbered:
             called = rank.name_words(view.column.name)
