@@ -14,6 +14,7 @@ from hyve.catalog import Column, Shape, Table
 from hyve.columns import Columns
 from hyve.naming import quote
 from hyve.profile import ColumnView, numeric
+from hyve.shares import KINDS
 
 _SHAPES, _SIGNATURE = 16, 4_000
 """Of a table of more shapes, or of longer ones, types aren't compared."""
@@ -92,8 +93,8 @@ def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) 
         texts = others_beside(columns, column)
         return np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist()
     ends = {bool(_NUMBER.fullmatch(value)) for value in view.samples if type(value) is str and value}
-    if column.type != "VARCHAR" or column.names or view.complete or len(ends) < 2:
-        return []
+    if column.type != "VARCHAR" or view.distinct <= KINDS or len(ends) < 2:
+        return []  # of few values it is told which follow each other
     codes, values = columns.coded(column.name)
     spells = ["number" if _NUMBER.fullmatch(text) else "text" if text else "" for text in values.shown()]
     return np.array([*spells, ""])[codes].tolist()
