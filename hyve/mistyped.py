@@ -91,13 +91,13 @@ def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) 
         return [(own if there else "") if kind == "" else kind or "" for kind, there in zip(kinds, filled, strict=True)]
     if column.typed and numeric(column) and view.nulls:
         texts = others_beside(columns, column)
-        return np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist()
+        return list(np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist())
     ends = {bool(_NUMBER.fullmatch(value)) for value in view.samples if type(value) is str and value}
     if column.type != "VARCHAR" or view.distinct <= KINDS or len(ends) < 2:
         return []  # of few values it is told which follow each other
     codes, values = columns.coded(column.name)
     spells = ["number" if _NUMBER.fullmatch(text) else "text" if text else "" for text in values.shown()]
-    return np.array([*spells, ""])[codes].tolist()
+    return list(np.array([*spells, ""])[codes].tolist())
 
 
 def others_beside(columns: Columns, column: Column) -> NDArray[np.bool_]:

@@ -68,9 +68,9 @@ def odd_characters(texts: pa.Array[Any]) -> NDArray[np.float64] | None:
     # An id may lack any kind of letters by chance, but the marks that part it are in all.
     forms += [~forms[bit] for bit in _MARKS]
     forms.append(lengths != np.sort(lengths)[len(lengths) // 2])
-    odd = {  # an id that is odd in several ways is no less odd
-        form.tobytes(): (form, count) for form in forms if 0 < (count := np.count_nonzero(form)) * _MANY <= len(texts)
-    }
+    counted = [(form, int(np.count_nonzero(form))) for form in forms]
+    # An id that is odd in several ways is no less odd.
+    odd = {form.tobytes(): (form, count) for form, count in counted if 0 < count * _MANY <= len(texts)}
     scores = np.zeros(len(texts))
     for form, count in odd.values():
         found = surprise_beside(len(texts), count, (count for _, count in odd.values()))
