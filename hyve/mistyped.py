@@ -92,9 +92,10 @@ def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) 
     if column.typed and numeric(column) and view.nulls:
         texts = others_beside(columns, column)
         return list(np.where(columns.filled(column.name), "number", np.where(texts, "text", "")).tolist())
-    ends = {bool(_NUMBER.fullmatch(value)) for value in view.samples if type(value) is str and value}
-    if column.type != "VARCHAR" or view.distinct <= KINDS or len(ends) < 2:
+    if column.type != "VARCHAR" or view.distinct <= KINDS:
         return []  # of few values it is told which follow each other
+    if len({bool(_NUMBER.fullmatch(value)) for value in view.samples if value}) < 2:
+        return []
     codes, values = columns.coded(column.name)
     spells = ["number" if _NUMBER.fullmatch(text) else "text" if text else "" for text in values.shown()]
     return list(np.array([*spells, ""])[codes].tolist())

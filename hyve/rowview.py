@@ -114,7 +114,7 @@ def show(value: Any, limit: int = 60) -> str:
     if not _ODD.search(text):
         return own_mark(text) if whole <= limit + SPARE else f"{text[:limit]}…(+{whole - limit} chars)"
     text = text.encode("utf-8", "replace").decode()
-    pieces = list(map(_one_line, text, [*text[1:], ""]))
+    pieces = list(map(_one_line, text, text[1:] + "\\"))  # one at the end is doubled, too
     if whole <= limit + SPARE and sum(map(len, pieces)) <= limit + SPARE:  # the mark of a cut costs as much
         return own_mark("".join(pieces))
     fit = bisect_right(list(accumulate(map(len, pieces))), limit)
@@ -153,7 +153,7 @@ def own_mark(text: str) -> str:
 def _one_line(char: str, after: str) -> str:
     """A character of a cell; a backslash is as it is where what comes `after` it makes no escape of it."""
     if char == "\\":
-        return "\\\\" if not after or after in _ESCAPES or _ESCAPED.match(after) else char
+        return "\\\\" if after in _ESCAPES or _ESCAPED.match(after) else char
     return "\\|" if char == "|" else json.dumps(char)[1:-1] if _ESCAPED.match(char) else char
 
 
