@@ -20,30 +20,26 @@ from hyve.profile import ColumnView
 
 _FEW_GAPS, _TIMES, _TOLD = 3, 5, 8
 """So many gaps are told of a series, each so many times its mean distance; of so many series at most."""
-_BACK, _BACKS = 7.0, 2
-"""The score of a clock that goes back, so many times at most: what is in no order goes back often."""
+_BACK = 6.0
+"""The score of a clock that goes back."""
 
 
 def backs(changes: Changes) -> list[int]:
-    """The rows at which the clock of a table in the order of its time goes back for good, if there are few."""
+    """The row at which the clock of a table in the order of its time goes back for good, once; else none."""
     if changes.time is None:
         return []
     at = changes.times
     distances = np.diff(at)
     places = np.flatnonzero(distances < 0) + 1
-    if not 0 < len(places) <= _BACKS or not (distances > 0).any():
+    if len(places) != 1 or not HELD <= (place := int(places[0])) <= len(at) - HELD:
         return []
-    usual = float(np.median(distances[distances > 0]))
-    found = []
-    for place in places.tolist():
-        before, behind = slice(max(0, place - HELD), place), slice(place, place + HELD)
-        if not HELD <= place <= len(at) - HELD:
-            continue
-        if at[place - 1] - at[place] <= _TIMES * usual or at[behind].max() >= at[place - 1]:
-            continue  # rows are a little late
-        if np.isin(changes.series[before], changes.series[behind]).any():  # else those of another follow
-            found.append(place)
-    return found
+    usual = float(np.median(distances[distances > 0])) if (distances > 0).any() else math.inf
+    before, behind = slice(place - HELD, place), slice(place, place + HELD)
+    if at[place - 1] - at[place] <= _TIMES * usual or at[behind].max() >= at[place - 1]:
+        return []  # rows are a little late
+    # Rows of another series follow those of one, from the beginning.
+    same = np.isin(changes.series[before], changes.series[behind]).any()
+    return [place] if same else []
 
 
 def gaps(changes: Changes) -> list[Change]:

@@ -31,12 +31,14 @@ def test_a_clock_that_jumps_back_is_told_and_no_gap_in_its_place(apart: float) -
     assert line == "- ts: goes back 3599 s at rowid 800 (2026-03-01 09:13:20)"
 
 
-@pytest.mark.parametrize("kind", ["shuffled", "descending", "late", "of two hosts", "nearly"])
+@pytest.mark.parametrize("kind", ["shuffled", "descending", "late", "of two hosts", "nearly", "again and again"])
 def test_rows_in_another_order_or_of_other_hosts_are_no_jump(kind: str) -> None:
     draw = random.Random(3)
     rows = [{"ts": at(i % 1_000), "host": f"h{i // 1_000}", "v": i * 7919 % 997} for i in range(2_000)]
     if kind != "of two hosts":
         rows = [{**row, "ts": at(i), "host": f"h{i % 4}"} for i, row in enumerate(rows)]
+    if kind == "again and again":
+        rows = [{**row, "ts": at(i % 500)} for i, row in enumerate(rows)]
     if kind == "shuffled":
         draw.shuffle(rows)
     if kind == "descending":
