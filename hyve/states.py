@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve.changes import FEWEST, MOST_OF, Change, Changes, Parted, used_in
@@ -192,8 +193,12 @@ def _presences(changes: Changes) -> Iterator[_Kinds]:
         column = view.column
         if i == changes.time or not 0 < view.nulls < view.rows or view.same or (column.derived and not column.typed):
             continue
-        of = kinds_in_rows(columns, view, spelled)  # a value of another type is one, too
-        there = np.array([kind != "" for kind in of]) if of else columns.filled(column.name)
+        there = columns.filled(column.name)
+        if column.path in spelled:  # a value of another type is one, too
+            there = np.array([kind != "" for kind in kinds_in_rows(columns, view, spelled)])
+        elif column.typed:
+            codes, texts = columns.coded(column.typed)
+            there = there | np.append(np.asarray(pc.not_equal(texts.array, ""), np.bool_), False)[codes]
         bits = np.packbits(there).tobytes()
         if bits not in known and 0 < np.count_nonzero(there) < view.rows:
             known.add(bits)
