@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import toon_format
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hyve
@@ -273,11 +273,12 @@ def test_rows_that_are_the_same_are_shown_once_before_all_others_are() -> None:
         max_size=4,
     )
 )
+@example([[], {"Pass": "0"}])
 @settings(max_examples=30, deadline=None)
 def test_several_documents_cost_no_more_than_the_cheaper_of_json_and_toon_each(documents: list[Any]) -> None:
     """Invariant 4 for a request of several documents: of each the cheaper of compact JSON and TOON."""
     payloads = tuple(hyve.Payload(f"d{i}", json.dumps(value, indent=1)) for i, value in enumerate(documents))
-    store, prompt = hyve.prepare(hyve.Request("?", payloads, 200_000))
+    store, prompt = hyve.prepare(hyve.Request("?", payloads, 200_000, redact=()))  # a mask may be longer than its text
     store.close()
     assert not prompt.cut
     cheapest = []
