@@ -13,6 +13,8 @@ _WRITTEN_OUT = 1e15
 """Numbers below it have no exponent."""
 _MEAN_DIGITS, _LEVEL_DIGITS, _ALL_DIGITS = 3, 2, 17
 """So many digits of what numbers differ by are told: of means, and of levels; a double has no more."""
+_PLAIN, _SHORT = 6, 999_999
+"""Digits of most means, and which of them have no more before the point."""
 _EPOCHS = ((10**17, 10**9, "ns"), (10**14, 10**6, "us"), (10**11, 10**3, "ms"), (10**8, 1, "s"))
 """(numbers from there on, how many make a second, the unit) of times that are numbers."""
 _END = 10**10
@@ -33,6 +35,8 @@ def change_text(before: float, behind: float) -> str:
 def mean_text(mean: float, low: Any, high: Any) -> str:
     """A mean of numbers from `low` to `high`, among which it stays, with as many digits as tell where it is."""
     low, high, least = _range(low, high)
+    if least == _PLAIN and -_SHORT < mean < _SHORT and low <= float(text := f"{mean:.{_PLAIN}g}") <= high:
+        return text  # as nearly all are
     mean = min(max(mean, low), high)
     for digits in range(least, _ALL_DIGITS):
         text = _with_digits(mean, digits)
@@ -45,7 +49,7 @@ def mean_text(mean: float, low: Any, high: Any) -> str:
 def _range(low: Any, high: Any) -> tuple[float, float, int]:
     """The ends of a range as doubles, and how many digits a mean in it has."""
     low, high = float(low), float(high)
-    return low, high, max(6, _digits(max(abs(low), abs(high)), high - low, _MEAN_DIGITS))
+    return low, high, max(_PLAIN, _digits(max(abs(low), abs(high)), high - low, _MEAN_DIGITS))
 
 
 def _digits(value: float, apart: float, of_these: int) -> int:
