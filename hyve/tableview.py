@@ -314,7 +314,7 @@ def table_view(
         # Of so many the header can't say whose number is whose: the rows do.
         owner = Owner(f"{quote(parent.table.name)}.{quote(name)}", list(series.values()))
     averages = tuple(_means(found, ranked, words, parent, name, only, owner))
-    lines = [(of, sum(not one.startswith(f"{NONE}=") for one in all_of)) for _, all_of, of in averages]
+    lines = [(of, len(all_of) - all_of[-1].startswith(f"{NONE}=")) for _, all_of, of in averages]
     leaders = {*beside.values()}
     others = [views[i] for i in ranked if i not in beside and i not in leaders and views[i].column.name != SERIES]
     in_means = frozenset(view.column.name for view in others if listed_by_means(view, lines))
