@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -198,7 +199,7 @@ def _presences(changes: Changes) -> Iterator[_Kinds]:
             there = np.array([kind != "" for kind in kinds_in_rows(columns, view, spelled)])
         elif column.typed:
             codes, texts = columns.coded(column.typed)
-            there = there | np.append(np.asarray(pc.not_equal(texts.array, ""), np.bool_), False)[codes]
+            there = there | np.append(np.asarray(pc.not_equal(texts.array, pa.scalar("")), np.bool_), False)[codes]
         bits = np.packbits(there).tobytes()
         if bits not in known and 0 < np.count_nonzero(there) < view.rows:
             known.add(bits)
