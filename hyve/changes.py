@@ -4,7 +4,8 @@ Rules:
 - A change of level is told where the medians of blocks before and behind it differ by far more than those of blocks two
   apart usually do, which is little in noise, even in a trend, and as much everywhere in a random walk; where low and
   high values move with the middle; and where what is before and behind it is level. Counters have no level.
-- What rises or falls all the time is told where few series of many do, or the whole does that is no counter.
+- What rises or falls all the time is told where few series of many do, or the whole does that is no counter; what
+  was level before is told from where it begins to (`hyve.climbs`).
 - What comes again and again (jobs, seasons) is no change: of a series with many steps nothing is told.
 - Work is bounded: of each series at most some thousand values are looked at, evenly spread over it, before a change is
   known to be there.
@@ -13,18 +14,20 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
+from hyve.climbs import climb, may_climb
 from hyve.columns import Columns
 from hyve.figures import change_text, epoch_unit, instant_text, number_text
-from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, SeriesRows, Steps, block_of, placed, steps_in
+from hyve.levels import CLIP, HELD, MOST, Floats, Level, Rows, Steps, block_of, placed, steps_in
 from hyve.naming import quote
 from hyve.numbered import SMALL
+from hyve.parted import FEWEST, Parted, Ways, used_in
 from hyve.profile import (
     NONE,
     ColumnView,
@@ -34,10 +37,8 @@ from hyve.profile import (
     names_codes,
 )
 
-FEWEST = 64
-"""Values of a series that has a level."""
-_PARTED, _GROUPS = 3, 4
-"""So many columns part a table into series, and so many series at most are told of."""
+_GROUPS = 4
+"""So many series at most are told of."""
 _ALIKE = 0.25
 """Series change alike that move by this share of the whole's change."""
 MOST_OF = 0.75
@@ -56,7 +57,8 @@ _COUNTED = frozenset({"total", "restarts"})
 @dataclass(frozen=True)
 class Change:
     """Something that changed: in which column, how far it stands out, the rows at its edge, and what is said of it:
-    `text`, `of` which series (as the data names it, "" for all), and `place`."""
+    `text`, `of` which series (as the data names it, "" for all), and `place`; `within`: of what else it is, such as a
+    metric."""
 
     column: int
     score: float
@@ -64,28 +66,12 @@ class Change:
     text: str
     of: str
     place: str
+    within: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Parted:
-    """The rows of a table in the order of their time, those of one series after those of another; those of none, unless
-    most are, come first.
-
-    `by` is the column that parts them, or None; `starts` and `sizes` are the runs of the series in `rows`.
-    """
-
-    by: ColumnView | None
-    rows: Rows
-    starts: Rows
-    sizes: Rows
-
-    @cached_property
-    def owners(self) -> Rows:
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
-
-    def of(self, group: int) -> Rows:
-        """The rows of one of the series."""
-        return self.rows[self.starts[group] : self.starts[group] + self.sizes[group]]
+    @property
+    def whose(self) -> tuple[str, ...]:
+        """All names of the series; none for all."""
+        return *self.within, *([self.of] if self.of else [])
 
 
 def _may_be_held(view: ColumnView) -> bool:
@@ -135,12 +121,14 @@ class Changes:
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows in the order of their time."""
+        """The rows in the order of their time; those that have none have no place in it."""
         rows: Rows = np.arange(self.found.table.rows)
         if self.time is not None:
-            at = self.times
+            at, view = self.times, self.found.views[self.time]
             if (at[1:] < at[:-1]).any():
                 rows = np.argsort(at, kind="stable")
+            if view.nulls:
+                rows = rows[self.found.columns.coded(view.column.name)[0][rows] >= 0]
         return rows
 
     @cached_property
@@ -189,8 +177,7 @@ class Changes:
 
         What changes with them changes in the table: series by such a column don't last.
         """
-        size = self.found.table.rows
-        if self.time is None or view.distinct > SMALL or size < FEWEST:
+        if self.time is None or view.distinct > SMALL or (size := len(self.rows)) < FEWEST:
             return False
         codes = self.found.columns.coded(view.column.name)[0]
         if view.nulls or codes[self.rows[0]] == codes[self.rows[-1]]:
@@ -203,21 +190,14 @@ class Changes:
         return 2 <= len(edges) <= MOST + 1 and int(np.diff(edges, prepend=0).min()) >= HELD
 
     @cached_property
+    def ways(self) -> Ways:
+        """The ways to part the rows by columns."""
+        return Ways(self.found, self.rows, self._dimensions, self.handed)
+
+    @property
     def parted(self) -> list[Parted]:
         """The rows by each of the columns that tell who or what they are about."""
-        found = []
-        views = [view for view in self._dimensions if view.distinct <= SMALL]
-        for view in sorted(views, key=lambda view: (entity_rank(view), view.distinct))[:_PARTED]:
-            if view.distinct * FEWEST > view.rows:
-                continue
-            codes, _ = self.found.columns.coded(view.column.name)
-            short = codes[self.rows].astype(np.int16)  # these are sorted by their bits
-            order = np.argsort(short, kind="stable")
-            if view.nulls * 2 > view.rows:
-                order = order[view.nulls :]
-            starts, sizes = rank.runs(short[order])
-            found.append(Parted(view, self.rows[order], starts, sizes))
-        return found
+        return self.ways.parted
 
     @cached_property
     def mixed(self) -> bool:
@@ -225,10 +205,12 @@ class Changes:
         along = self.series[self.rows]
         return self.count < 2 or int(np.count_nonzero(along[1:] != along[:-1])) >= 4 * self.count
 
-    @cached_property
-    def partings(self) -> list[Parted]:
-        """The ways to look for changes: all rows, where the series take turns, and each series."""
-        return [*([self.whole] if self.mixed else []), *self.parted]
+    def partings(self, column: int) -> list[Parted]:
+        """The ways to look for changes of a column: all rows, where the series take turns, and each series by a column
+        or two; of values of several metrics each metric, and its series."""
+        if in_metrics := self.ways.in_metrics(self.found.views[column]):
+            return in_metrics
+        return [*([self.whole] if self.mixed else []), *self.parted, *self.ways.pairs]
 
     @cached_property
     def full(self) -> Rows:
@@ -275,44 +257,91 @@ class Changes:
         clipped = np.clip(away, -CLIP, CLIP)
         tried: list[tuple[Parted, list[Steps]]] = []
         ramps: list[tuple[Parted, list[int], int]] = []
-        for parted in self.partings:
+        moving: list[tuple[Parted, Rows]] = []
+        counts = False
+        for parted in self.partings(column):
             series = used_in(parted, used)
             if series is None:
                 continue
-            steps, rising = steps_in(away, clipped, numbers, series)
+            steps, rising, apart = steps_in(away, clipped, numbers, series, len(series.sizes) if parted.within else 1)
+            if len(groups := apart[0][may_climb(apart[1])]):
+                moving.append((parted, groups))
             if rising:
                 ramps.append((parted, rising, len(series.sizes)))
-            if steps:
-                if not tried and self.only_rises(column, numbers, used):
-                    return []
+            if steps and not (counts := counts or self.only_rises(column, numbers, used)):
                 tried.append((parted, steps))
-        # What all series share is told once; what one of them does is found best where they are parted by it.
-        for parted, steps in sorted(tried, key=lambda one: (one[0].by is not None, one[1][0].faint, -one[1][0].beyond)):
+        # What all series share is told once; what one of them does is found best where they are parted by it: by one
+        # column, if what else parts them makes no difference.
+        rather: list[Change] = []
+        for parted, steps in sorted(tried, key=lambda one: (one[0].columns, one[1][0].faint, -one[1][0].beyond)):
             told: list[Change] = []
+            shared = True
             for one in steps[:_GROUPS]:
                 rows = parted.of(one.group)
                 rows = rows[used[rows]]
                 score = min(8.0, 5 + steps[0].beyond / 20)
-                levels = [
-                    level
-                    for level in placed(away[rows], numbers[rows], one)
-                    if (parted.by is not None or self._shared(away, rows, level))
-                    and not self._passes_on(rows, level.at)
-                ]
+                levels = placed(away[rows], numbers[rows], one, not parted.within)
+                levels = [level for level in levels if not self._passes_on(rows, level.at)]
+                shares = [self._shared(away, rows, level) for level in levels]
+                if parted.by is None:
+                    levels = [level for level, share in zip(levels, shares, strict=True) if share]
+                else:
+                    shared &= all(shares)
                 edges = [0, *(level.at for level in levels), len(rows)]
                 for i, level in enumerate(levels):
                     text, of_rows = _level_text(numbers, rows, level, edges[i : i + 3])
                     told.append(self.change(column, score, rows, level.at, text, parted, one.group, of_rows))
-            if told:
+            if told and shared:
                 return told
-        return self._ramps(column, numbers, used, ramps)
+            rather = rather or told
+        return rather or self._climbs(column, numbers, used, away, moving) or self._ramps(column, numbers, used, ramps)
+
+    def _climbs(
+        self, column: int, numbers: Floats, used: NDArray[np.bool_], away: Floats, found: Sequence[tuple[Parted, Rows]]
+    ) -> list[Change]:
+        """Where what was level begins to rise or fall, of some groups of each parting: of the first that all tell."""
+        rather: list[Change] = []
+        counts = bool(found) and self.only_rises(column, numbers, used)
+        for parted, groups in sorted(found, key=lambda one: one[0].columns):
+            told, shared = list[Change](), True
+            if counts and parted.by is not None and self._all_count(numbers, parted, groups.tolist()):
+                continue
+            for group in groups.tolist():
+                rows = parted.of(group)
+                rows = rows[used[rows]]
+                if len(told) >= _GROUPS or (one := climb(numbers[rows])) is None or self._passes_on(rows, one.at):
+                    continue
+                if not self._shared(away, rows, Level(one.at, 0.0, 0.0, len(rows))):
+                    shared = False
+                    if parted.by is None:
+                        continue
+                before = float(np.median(numbers[rows[: one.at]]))
+                level_again = one.end < len(rows)
+                last = int(rows[one.end - 1]) if level_again else _ends(numbers, rows)[1]
+                behind = float(np.median(numbers[rows[one.end :]])) if level_again else float(numbers[last])
+                text = f"{'rises' if behind > before else 'falls'} {change_text(before, behind)}"
+                change = self.change(column, _RAMP, rows, one.at, text, parted, group, f" to {last}")
+                names = self.found.views[column].column.name, *change.whose
+                if not counts or all(_COUNTED.isdisjoint(rank.name_words(name)) for name in names):
+                    told.append(replace(change, rows=(*change.rows, last)))
+            if told and shared:
+                return told
+            rather = rather or told
+        return rather
 
     def _ramps(
         self, column: int, numbers: Floats, used: NDArray[np.bool_], found: Sequence[tuple[Parted, list[int], int]]
     ) -> list[Change]:
         """What rises or falls all the time: a few series of many, or else the whole; no counters, which all do."""
-        few = [one for one in found if one[0].by is not None and len(one[1]) * 2 < one[2]]
-        whole = [one for one in found if one[0].by is None and not self.only_rises(column, numbers, used)]
+        counts = bool(found) and self.only_rises(column, numbers, used)
+        few = [
+            one
+            for one in found
+            if one[0].by is not None
+            and len(one[1]) * 2 < one[2]
+            and not (counts and self._all_count(numbers, *one[:2]))
+        ]
+        whole = [one for one in found if one[0].by is None and not counts]
         told = []
         for parted, groups, _ in [*few, *whole][:1]:
             for group in groups[:_GROUPS]:
@@ -325,8 +354,15 @@ class Changes:
                 text = f"- {name}: {way} {change_text(float(numbers[first]), float(numbers[last]))}"
                 place = f" all the time (rowid {first} to {last})"
                 edges = (first, last) if top in rows[-_ENDS:] else (first, last, top)
-                told.append(Change(column, _RAMP, edges, text, self.of(parted, group), place))
+                of, within = self.of(parted, group), self.within(parted, group)
+                told.append(Change(column, _RAMP, edges, text, of, place, within))
         return told
+
+    def _all_count(self, numbers: Floats, parted: Parted, groups: Sequence[int]) -> bool:
+        """Whether other series than those of some groups rise, too: counters do."""
+        ends = parted.starts + parted.sizes - 1
+        still = numbers[parted.rows[parted.starts]] == numbers[parted.rows[ends]]
+        return bool(np.count_nonzero(np.delete(still, groups)) * 2 < len(still) - len(groups))
 
     def _shared(self, away: Floats, rows: Rows, level: Level) -> bool:
         """Whether most of the series change, as far as it can be seen of each."""
@@ -350,7 +386,7 @@ class Changes:
     def _held(self, column: int) -> list[Change]:
         """The changes of a number that is held for long."""
         codes, values = self.found.columns.coded(self.found.views[column].column.name)
-        for parted in self.partings:
+        for parted in self.partings(column):
             of = codes[parted.rows]
             turns = of[1:] != of[:-1]
             turns[parted.starts[1:] - 1] = False
@@ -379,17 +415,23 @@ class Changes:
         when = f" ({at_time})" if at_time != "None" else ""
         name = quote(self.found.views[column].column.name)
         place = f" from rowid {behind}{when}{of_rows}"
-        return Change(column, score, (before, behind), f"- {name}: {text}", self.of(parted, group), place)
+        of, within = self.of(parted, group), self.within(parted, group)
+        return Change(column, score, (before, behind), f"- {name}: {text}", of, place, within)
 
     def of(self, parted: Parted, group: int) -> str:
         """Which series a change is of, as the data names it; "" for all."""
-        if parted.by is None:
-            return ""
-        codes, values = self.found.columns.coded(parted.by.column.name)
+        return self._name(parted.by, parted, group) if parted.by else ""
+
+    def within(self, parted: Parted, group: int) -> tuple[str, ...]:
+        """Of what else it is."""
+        return tuple(self._name(view, parted, group) for view in parted.within)
+
+    def _name(self, view: ColumnView, parted: Parted, group: int) -> str:
+        codes, values = self.found.columns.coded(view.column.name)
         if (code := codes[parted.rows[parted.starts[group]]]) < 0:
-            return f"{quote(parted.by.column.name)} {NONE}"
+            return f"{quote(view.column.name)} {NONE}"
         name = str(values.shown()[code])
-        return f"{quote(parted.by.column.name)} {name}" if parted.by.numeric else name
+        return f"{quote(view.column.name)} {name}" if view.numeric else name
 
     def unnamed(self, parted: Parted) -> NDArray[np.bool_]:
         """Which of the series is that of the rows that have no value in the column that parts them."""
@@ -404,22 +446,6 @@ class Changes:
         [cell] = self.found.columns.cells(view.column.name, [row])
         unit = epoch_unit(view) if cell is not None else None
         return instant_text(cell, unit[0]) if unit else str(cell)
-
-
-def used_in(parted: Parted, used: NDArray[np.bool_]) -> SeriesRows | None:
-    """The used rows of the series that have many, or at least an eighth as many as the largest one."""
-    rows, starts, sizes = parted.rows, parted.starts, parted.sizes
-    owners: Rows = np.arange(len(sizes))
-    if not used.all():
-        kept = used[rows]
-        rows, of = rows[kept], parted.owners[kept]
-        owners, sizes = np.unique(of, return_counts=True)
-        starts = np.cumsum(sizes) - sizes
-    largest = int(sizes.max()) if len(sizes) else 0
-    if largest < FEWEST:
-        return None
-    large = sizes >= max(FEWEST, largest // 8)
-    return SeriesRows(rows, owners[large], starts[large], sizes[large])
 
 
 def _level_text(numbers: Floats, rows: Rows, level: Level, edges: Sequence[int]) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from hyve.mistyped import Mistyped
 from hyve.naming import quote
 from hyve.profile import SERIES, ColumnView, is_dimension, listed
 from hyve.rowview import listing, show
+from hyve.zones import unknown
 
 _SAMPLE = 60
 _FEW_NAMES = 5
@@ -152,6 +153,8 @@ def column_line(
             f" but for {view.step.gaps} gap{'s' * (view.step.gaps > 1)}" if view.step.gaps else ""
         )
         mean = ""
+    if view.column.type == "VARCHAR" and not view.column.typed and view.samples and all(map(unknown, view.samples)):
+        nulls += ", times in a zone that isn't known"
     often = "".join(f", {listing(text, 40)} ×{count:,}" for text, count in view.heavy)
     return Plain(
         line(f"{head}: {view.distinct:,} distinct{often}{span}{step}{mean}{nulls}", *numbered),

@@ -89,29 +89,38 @@ class SeriesRows:
         return self.rows[self.starts[group] : self.starts[group] + self.sizes[group]]
 
 
-def steps_in(away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows) -> tuple[list[Steps], list[int]]:
+def steps_in(
+    away: Floats, clipped: Floats, numbers: Floats, series: SeriesRows, looks: int = 1
+) -> tuple[list[Steps], list[int], tuple[Rows, Floats]]:
     """(the steps of series that may change their level, those that stand out most first; the numbers of those that
-    rise, or fall, all the time). `away` is how many spreads each of the `numbers` of a table is from the middle of its
-    series, `clipped` the same, at most `CLIP`."""
-    apart, faintly, ramps = _moving(clipped, series)
-    found = {steps.group: steps for steps in _between_blocks(away, series.only(apart))} if len(apart) else {}
-    for place in faintly.tolist():
+    rise, or fall, all the time; those of all that move by much, and means of their blocks).
+
+    `away` is how many spreads each of the `numbers` of a table is from the middle of its series, `clipped` the same, at
+    most `CLIP`. Where as many series as `looks` are looked at beside others, limits are higher, and nothing faint is
+    found.
+    """
+    more = math.sqrt(1 + 4 * math.log(looks) / _BEYOND**2)
+    apart, faintly, ramps, means = _moving(clipped, series)
+    found = {steps.group: steps for steps in _between_blocks(away, series.only(apart), more)} if len(apart) else {}
+    for place in faintly.tolist() if looks == 1 else ():
         group = int(series.owners[place])
         if group not in found and (faint := _faint_steps(away[series.of(place)], group)):
             found[group] = faint
-    for place in _late(away, series).tolist():
-        rows, group = series.of(place), int(series.owners[place])
-        if onset := _onset(away[rows], numbers[rows]):
+    # Few rows in many series: one of them ends otherwise by chance.
+    late = series if looks == 1 else series.only(series.sizes >= _FAINT_ROWS)
+    for place in _late(away, late).tolist() if len(late.sizes) else ():
+        rows, group = late.of(place), int(late.owners[place])
+        if onset := _onset(away[rows], numbers[rows], more):
             beyond, at = onset
             known = found.get(group, Steps(0.0, group, np.zeros(0, np.int64)))
             found[group] = replace(known, beyond=max(known.beyond, beyond), onset=at)
     rising = [int(series.owners[place]) for place in ramps.tolist() if _ramp(numbers[series.of(place)])]
-    return sorted(found.values(), key=lambda steps: (steps.faint, -steps.beyond)), rising
+    return sorted(found.values(), key=lambda steps: (steps.faint, -steps.beyond)), rising, (series.owners[apart], means)
 
 
-def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows, Rows]:
-    """The places of the series of which means of few blocks are far apart, of those of which they drift in steps, and
-    of those of which they only rise or fall. Most series do neither, and are looked at no more."""
+def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows, Rows, Floats]:
+    """(the places of the series of which means of few blocks are far apart, of those of which they drift in steps, of
+    those of which they only rise or fall; the means of the first). Most do neither, and are looked at no more."""
     rows, starts, sizes = series.rows, series.starts, series.sizes
     blocks = min(_COARSE, max(4, int(sizes.max()) // 24))
     if len(sizes) == 1:
@@ -127,27 +136,24 @@ def _moving(clipped: Floats, series: SeriesRows) -> tuple[Rows, Rows, Rows]:
     apart = np.flatnonzero(means.max(axis=1) - means.min(axis=1) > _APART)
     on = np.diff(means[apart], axis=1)
     ramps = apart[(on > 0).all(axis=1) | (on < 0).all(axis=1)]
+    moved = means[apart]
     large = np.flatnonzero(sizes >= _FAINT_ROWS)
     if len(large):
         means = means[large] - means[large].mean(axis=1, keepdims=True)
         drifts = np.abs(np.cumsum(means, axis=1)).max(axis=1) * np.sqrt(sizes[large]) / blocks
         large = large[(drifts > _DRIFTS) & _in_steps(means)]
-    return apart, large, ramps
+    return apart, large, ramps, moved
 
 
 def _ramp(numbers: Floats) -> bool:
-    """Whether numbers rise all the time, or fall, by far more than their noise, and are no counter."""
+    """Whether numbers rise all the time, or fall, by far more than their noise."""
     edges = np.arange(_PARTS + 1) * len(numbers) // _PARTS
     with np.errstate(all="ignore"):  # sums beyond a double are infinite, and rise no more
         means = np.add.reduceat(numbers, edges[:-1]) / np.diff(edges)
         on = np.diff(means)
         noise = 1.05 * float(np.median(np.abs(np.diff(numbers))))
         evenly = abs(float(on.mean())) > _EVENLY * float(on.std())
-        return (
-            evenly
-            and not _counts(numbers)
-            and bool(((on > 0).all() or (on < 0).all()) and abs(means[-1] - means[0]) > _RISES * noise)
-        )
+        return evenly and bool(((on > 0).all() or (on < 0).all()) and abs(means[-1] - means[0]) > _RISES * noise)
 
 
 def _in_steps(means: Floats) -> NDArray[np.bool_]:
@@ -170,7 +176,7 @@ def _steps(count: int, steps: int) -> Floats:
     return np.concatenate(ways, axis=1)
 
 
-def _between_blocks(away: Floats, series: SeriesRows) -> list[Steps]:
+def _between_blocks(away: Floats, series: SeriesRows, more: float) -> list[Steps]:
     """The steps that are seen in blocks of values."""
     rows, owners, starts, sizes = series.rows, series.owners, series.starts, series.sizes
     least = int(sizes.min())
@@ -196,7 +202,7 @@ def _between_blocks(away: Floats, series: SeriesRows) -> list[Steps]:
         beyond[0, :, 1:-1] = apart / np.maximum(sigma, least_sigma)
         beyond[1, :, _WIDE:-_WIDE] = wide / np.maximum(np.sqrt(noise**2 / _WIDE + wander), least_sigma)
     beyond = np.nan_to_num(beyond)
-    limit = _BEYOND + _FEWER / blocks
+    limit = more * (_BEYOND + _FEWER / blocks)
     tops = beyond.max(axis=(0, 2))
     found = []
     for group in np.flatnonzero(tops > limit)[np.argsort(-tops[tops > limit], kind="stable")].tolist():
@@ -292,12 +298,12 @@ def _deviation(sizes: Floats) -> Floats:
     return np.asarray(np.partition(sizes, most - 1, axis=1)[:, :most].mean(axis=1, keepdims=True) / 0.5586, np.float64)
 
 
-def placed(away: Floats, numbers: Floats, steps: Steps) -> list[Level]:
-    """Those changes of one series that are levels' indeed."""
+def placed(away: Floats, numbers: Floats, steps: Steps, faintly: bool = True) -> list[Level]:
+    """Those changes of one series that are levels' indeed; `faintly`: also faint ones."""
     if _counts(numbers):
         return []
     found = _placed(away, steps)
-    if not (found or steps.faint) and (faint := _faint_steps(away, steps.group)):
+    if faintly and not (found or steps.faint) and (faint := _faint_steps(away, steps.group)):
         found = _placed(away, faint)
     count = len(away)
     if steps.onset and not any(steps.onset - at < 2 * block_of(count) for at, _, _ in found):
@@ -310,7 +316,7 @@ def placed(away: Floats, numbers: Floats, steps: Steps) -> list[Level]:
             reach = max(at - first, last - at)
             end = min([next_at for next_at, _, _ in found if next_at > at], default=count)
             rest = numbers[at:end]
-            if len(rest) > 4 * _PARTS and _ramp(rest):
+            if len(rest) > 4 * _PARTS and not _counts(rest) and _ramp(rest):
                 head, tail = float(np.median(rest[:HELD])), float(np.median(rest[-HELD:]))
                 if (tail - head) * (became - was) > 0 and abs(tail - head) > _MOVED * abs(became - was):
                     levels.append(Level(at, was, head, reach, tail))
@@ -376,16 +382,16 @@ def _late(away: Floats, series: SeriesRows) -> Rows:
     return np.flatnonzero((last[:, few] > _LATE) | (last[:, -1 - few] < -_LATE))
 
 
-def _onset(away: Floats, numbers: Floats) -> tuple[float, int] | None:
+def _onset(away: Floats, numbers: Floats, more: float) -> tuple[float, int] | None:
     """(how far it stands out, its place) of the onset in the last rows of a series; None where there is none. Positive
     numbers may be skewed, and stand out by how many times larger they get."""
-    found = _jump(away)
-    if found is None and numbers.min() > 0:
-        return _jump(np.log(numbers))
+    found = _jump(away, more)
+    if found is None and more == 1 and numbers.min() > 0:
+        return _jump(np.log(numbers), more)
     return found
 
 
-def _jump(values: Floats) -> tuple[float, int] | None:
+def _jump(values: Floats, more: float) -> tuple[float, int] | None:
     count = len(values)
     reach = min(count, _LATE_BLOCKS * block_of(count) + 4 * HELD)
     around = values[count - reach :]
@@ -401,7 +407,7 @@ def _jump(values: Floats) -> tuple[float, int] | None:
     ever *= max(1.0, lately / usual) if usual else 1.0  # what is louder of late jumps further
     jump = abs(float(np.median(values[at:]) - middles[-1]))
     low, high = np.quantile(earlier[-8:], (0.25, 0.75))
-    most = max(_LATE * float(high - low) / 1.349, (_EVER + _EVER * HELD / len(middles)) * ever)
+    most = more * max(_LATE * float(high - low) / 1.349, (_EVER + _EVER * HELD / len(middles)) * ever)
     first, second = _halves(values[at:])
     if jump <= most or abs(float(np.median(second) - np.median(first))) > _MOVED * jump:
         return None

@@ -31,6 +31,7 @@ from hyve.escaped import ESCAPED_START, read_escaped
 from hyve.formats.exposition import is_exposition, line_fields
 from hyve.freetext import thinned
 from hyve.recovery import ANSI
+from hyve.zones import NAMES
 
 _LOOKED, _SAMPLE = 256, 120
 """Lines that tell what kind of lines all are: those that are looked at (up to twice as many), and those of them on
@@ -45,7 +46,10 @@ _LEFT_OUT = "pairs_left_out"
 _TAKEN = {"line": "line_value", "text": "text_value"}
 """A line's own columns; a pair of that name moves."""
 
-_ISO = r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?: ?(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b))?"
+_ISO = (
+    r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?"
+    rf"(?: ?(?:(?:Z|UTC|GMT|{NAMES})\b|[+-]\d\d:?\d\d\b))?"
+)
 _BSD = r"[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _TIME = (
     rf"(?P<time>{_ISO}|{_BSD}|\d\d?[-/]\d\d?[-/](?:\d{{4}}|\d\d) \d\d?:\d\d:\d\d(?:[.,]\d{{1,9}})?(?: [AP]M)?"

@@ -147,7 +147,7 @@ def _steps(numbers: Floats) -> list[int]:
     rows = np.arange(count)
     away = rank.away(numbers, np.ones(count, np.bool_), np.zeros(count, np.int64))
     one = SeriesRows(rows, np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([count]))
-    steps, _ = steps_in(away, np.clip(away, -CLIP, CLIP), numbers, one)
+    steps, _, _ = steps_in(away, np.clip(away, -CLIP, CLIP), numbers, one)
     return [level.at for some in steps for level in placed(away, numbers, some)]
 
 

@@ -245,7 +245,7 @@ def row_view(
         least,
         rows,
         tuple(
-            (order, f"{one.text}{one.of and f' of {listing(one.of)}'}{one.place}")
+            (order, f"{one.text}{' of ' * bool(one.whose)}{', '.join(map(listing, one.whose))}{one.place}")
             for order, one in zip(odd.order, odd.changes, strict=True)
         ),
         wide,

@@ -24,11 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hyve.changes import FEWEST, MOST_OF, Change, Changes, Parted, used_in
+from hyve.changes import MOST_OF, Change, Changes
 from hyve.columns import Codes
 from hyve.levels import Floats, Rows
 from hyve.mistyped import kinds_in_rows, kinds_of_values
 from hyve.numbered import last_word
+from hyve.parted import FEWEST, Parted, used_in
 from hyve.profile import (
     ENTITIES,
     SERIES,

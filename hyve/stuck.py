@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
-from hyve.changes import Change, Changes, Parted, used_in
+from hyve.changes import Change, Changes
 from hyve.levels import HELD, Floats, Rows, block_of
+from hyve.parted import Parted, used_in
 
 _LONGEST, _PART = 2 * HELD, 16
 """So many equal values in a row are stuck, and such a part of a series."""
@@ -45,7 +46,7 @@ def with_stuck(
         return levels
     if int(changes.found.columns.counted(view.column.name)[3].max(initial=0)) < _LONGEST:
         return levels
-    for parted in changes.partings:
+    for parted in changes.partings(column):
         if (series := used_in(parted, used)) is None:
             continue
         parts = [numbers[series.of(place)] for place in range(len(series.sizes))]
@@ -101,5 +102,5 @@ def _told(changes: Changes, column: int, runs: list[_Run], levels: list[Change])
         told.append(one)
         near = block_of(len(run.rows)) + HELD
         edges = {int(row) for at in (run.first, run.end) for row in run.rows[max(0, at - near) : at + near]}
-        levels = [level for level in levels if level.of != one.of or edges.isdisjoint(level.rows)]
+        levels = [level for level in levels if level.whose != one.whose or edges.isdisjoint(level.rows)]
     return told + levels

@@ -30,6 +30,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hyve import zones
+
 KINDS = NUMBER, TIME, SECONDS, BYTES, PERCENT = ("number", "time", "seconds", "bytes", "percent")
 """What a column may spell."""
 
@@ -44,7 +46,7 @@ _CORES = rf"{_DIGITS}m?"
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
 _OFFSET = r"[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?"
-_ZONE = rf"(?:Z|UTC|GMT|{_OFFSET}(?: UTC)?)"
+_ZONE = rf"(?:Z|UTC|GMT|{zones.KNOWN}|{_OFFSET}(?: UTC)?)"
 _TIME = (
     rf"\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?: ?{_ZONE})?)?|\d{{4}}/\d\d/\d\d {_CLOCK}"
     rf"|\d\d/[A-Z][a-z]{{2}}/\d{{4}}:{_CLOCK} {_OFFSET}"
@@ -230,6 +232,9 @@ def _times(texts: Values, sample: Sequence[str]) -> Values | None:
     if any(text.endswith(("UTC", "GMT")) for text in told):
         texts = pc.replace_substring_regex(texts, rf"({_OFFSET}) UTC$", r"\1")
         texts = pc.replace_substring_regex(texts, r" ?(?:UTC|GMT)$", "Z")
+    if any(text[-1:] in "KT" for text in told):
+        for name, offset in zones.OFFSETS.items():
+            texts = pc.replace_substring_regex(texts, rf" ?{name}$", offset)
     if any(" " in text[11:] for text in told):
         texts = pc.replace_substring_regex(texts, rf" (Z|{_OFFSET})$", r"\1")
     if pc.all(_matches(texts, r"^\d{4}-"), min_count=0).as_py():

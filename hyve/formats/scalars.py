@@ -19,6 +19,7 @@ from string import hexdigits
 from typing import Any
 
 from hyve.strictjson import Pairs
+from hyve.zones import OFFSETS
 
 Row = dict[str, Any]
 Relations = dict[str, list[Row]]
@@ -185,6 +186,8 @@ def rfc3339_ns(value: Any) -> int | None:
             return epoch_ns((minute + int(second)) * 1_000_000_000 + int((digits + "000000000")[:9]))
     if value[-4:] in (" UTC", " GMT"):  # as PostgreSQL and Go print it
         value = value[:-4] if _OFFSET.search(value, 0, len(value) - 4) else f"{value[:-4]}Z"
+    elif value[-1] in "KT" and (offset := OFFSETS.get(value[-4:].strip())):
+        value = value[: -len(value[-4:].strip())].rstrip() + offset
     fraction = _FRACTION.search(value)
     digits = fraction.group(1) if fraction else ""
     plain = value[: fraction.start()] + value[fraction.end() :] if fraction else value

@@ -71,11 +71,11 @@ def changed(rng: np.random.Generator, count: int, place: int) -> Numbers:
     }
 
 
-def told(numbers: Numbers) -> dict[str, list[int]]:
-    """The rows from which a new level is told of each of the numbers."""
+def told(numbers: Numbers, **parted: list[str]) -> dict[str, list[int]]:
+    """The rows from which a new level is told of each of the numbers, in rows that some columns part."""
     names = [f"n{i}" for i in range(len(numbers))]
     rows = [
-        {"ts": at(second), **dict(zip(names, values, strict=True))}
+        {"ts": at(second), **{by: of[second] for by, of in parted.items()}, **dict(zip(names, values, strict=True))}
         for second, values in enumerate(zip(*(one.tolist() for one in numbers.values()), strict=True))
     ]
     found: dict[str, list[int]] = {}
@@ -161,6 +161,24 @@ def _kinds(count: int, seeds: int, within: bool = False) -> dict[str, float]:
     return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
 
 
+def _pairs(count: int, seeds: int) -> dict[str, float]:
+    """Of which calm numbers a level is told in rows of so many series each, which two columns part."""
+    series = _REGIONS * _SERIES
+    found: dict[str, int] = {}
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        parts = [calm(rng, count) | fainter(rng, count) for _ in range(series)]
+        rows = {name: np.stack([part[name] for part in parts], axis=1).ravel() for name in parts[0]}
+        region = [f"r{i % series % _REGIONS}" for i in range(count * series)]
+        service = [f"s{i % series // _REGIONS}" for i in range(count * series)]
+        for name, places in told(rows, region=region, service=service).items():
+            found[name] = found.get(name, 0) + bool(places)
+    return {f"calm: {name}": 100 * count / seeds for name, count in found.items()}
+
+
+_REGIONS, _PAIR_ROWS = 3, (100, 300, 800)
+
+
 def _shares(count: int, last: int, seeds: int) -> dict[str, float]:
     of_seeds = [_of_seed(count, last, seed) for seed in range(seeds)]
     return {name: 100 * sum(one[name] for one in of_seeds) / seeds for name in of_seeds[0]}
@@ -194,6 +212,9 @@ def main() -> int:
     false = [_part(one, True) for one in of_kinds + of_series]
     if options.shares:
         return int(max(max(one.values()) for one in false) > 2)
+    of_pairs = [_pairs(count, max(1, seeds // 4)) for count in _PAIR_ROWS]
+    pair_heads = [f"{count} rows each" for count in _PAIR_ROWS]
+    print(*_table("no level of 15 series by two columns, % told", pair_heads, of_pairs), "", sep="\n")
     shares = [_shares(count, 0, seeds) for count in _ROWS]
     ends = [_shares(count, last, max(1, seeds // 4)) for count, last in _ENDS]
     false_levels, found = ([_part(one, calm) for one in shares] for calm in (True, False))

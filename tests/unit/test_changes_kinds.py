@@ -220,3 +220,12 @@ def test_ids_and_epochs_lose_what_all_begin_with_unless_they_are_asked_for() -> 
             assert int("16611450" + cells[place]) == rows[int(cells[0])]["at"]
     wanted = rows[1_234]["trace_id"]
     assert f"|{wanted}" in hyve.view(json.dumps(rows), f"what is {wanted}?", 1_500).text
+
+
+def test_rows_without_a_time_have_no_place_among_others() -> None:
+    """H18: nothing of them says when they were."""
+    rows = [{"ts": at(i), "kind": "client" if i % 3 else "server", "v": i * 7919 % 997} for i in range(1_000)]
+    rows[400:400] = [{"ts": None, "kind": "other", "v": i} for i in range(90)]
+    for i, row in enumerate(rows):
+        row |= {"host": f"h{i % 3}", "zone": f"z{i % 4}"}
+    assert "share of" not in data_of(rows)
