@@ -17,6 +17,7 @@ from hyve.changes import MOST_OF, Change, Changes, Parted
 from hyve.figures import rounded
 from hyve.gaps import backs, gaps_in
 from hyve.levels import CLIP, HELD, Floats, Rows, SeriesRows, placed, steps_in
+from hyve.parted import Parted
 
 _FEWEST, _EACH, _PLACES = 200, 4, 512
 """So many rows, and so many at least in each of so many places in which they are counted."""
