@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from hyve import rank
-from hyve.changes import MOST_OF, Change, Changes, Parted
+from hyve.changes import MOST_OF, Change, Changes
 from hyve.figures import rounded
 from hyve.gaps import backs, gaps_in
 from hyve.levels import CLIP, HELD, Floats, Rows, SeriesRows, placed, steps_in
