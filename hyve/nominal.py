@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from hyve.typed import NUMBER
 _FEW = 20
 """Of more different numbers, zeros behind decimals tell nothing: measures come from several programs."""
 _UNUSUAL = 20
+_SLICE = 1 << 16
 _CALLED = re.compile(
     r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:account|acct|build|code|commit|hash|id|imei|phone|postcode|release|rev|"
     r"revision|serial|sha|sku|tag|ver|version|zip|zipcode)(?:_?(?i:no|num|number))?$"
@@ -30,6 +31,7 @@ _CALLED = re.compile(
 _PADDED = r"^(?:[+-]?0\d+|\+\d+)$"
 _UNWRITTEN = r"^[+-]?\d+[eE]\d+$"
 """`1e21`: programs write `1e+21`, or `1.0E21`."""
+_PLUS = re.compile(r"\+(?:0|[1-9]\d*)", re.ASCII)
 _FRACTION = re.compile(r"[+-]?\d*\.(\d*)")
 _WHOLE = re.compile(r"\.0*$")
 
@@ -38,28 +40,45 @@ def nominal(kind: str, texts: Any, numbers: Any, path: Sequence[Any]) -> bool:
     """Whether a column of texts at a path, of which nearly all spell `numbers` of a kind, holds names."""
     if kind != NUMBER:
         return False
-    if pa.types.is_dictionary(texts.type):
-        texts = texts.cast(pa.string())
     whole = pa.types.is_integer(numbers.type)
     if not whole and path and isinstance(path[-1], str) and _CALLED.search(path[-1]):
         return True
-    led = pc.or_(pc.starts_with(texts, "0"), pc.or_(pc.starts_with(texts, "+"), pc.starts_with(texts, "-0")))
-    if whole and not pc.any(led).as_py():
-        return False
-    distinct = pc.unique(texts.filter(led) if whole else texts)
-    odd = distinct.filter(pc.match_substring_regex(distinct, _PADDED))
-    if len(odd):
+    some = list(map(_led, _slices(texts)) if whole else _slices(texts))
+    if odd := _matching(some, _PADDED):
         return not _signed(texts, odd)
-    unwritten = pc.sum(pc.match_substring_regex(distinct, _UNWRITTEN)).as_py() or 0
-    if unwritten * _UNUSUAL > len(distinct):
+    if (unwritten := _matching(some, _UNWRITTEN)) and len(unwritten) * _UNUSUAL > len(
+        pc.unique(pa.chunked_array(some))
+    ):
         return True
-    return not whole and len(pc.unique(numbers)) <= _FEW and _decimals_differ(distinct.to_pylist())
+    if whole or len(pc.unique(numbers[:_SLICE])) > _FEW or len(pc.unique(numbers)) > _FEW:
+        return False
+    return _decimals_differ(pc.unique(pa.chunked_array(some)).to_pylist())
 
 
-def _signed(texts: Any, odd: Any) -> bool:
+def _slices(texts: Any) -> Iterator[Any]:
+    """A column in slices, of codes the texts that they are of: all that is made of one is small beside the column."""
+    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
+        if pa.types.is_dictionary(chunk.type):
+            yield pc.unique(chunk).cast(pa.string())
+        else:
+            yield from (chunk[start : start + _SLICE] for start in range(0, len(chunk), _SLICE))
+
+
+def _led(texts: Any) -> Any:
+    """Those that may have zeros or a plus sign before them."""
+    plus = pc.or_(pc.starts_with(texts, "+"), pc.starts_with(texts, "-0"))
+    return texts.filter(pc.or_(pc.starts_with(texts, "0"), plus))
+
+
+def _matching(some: list[Any], form: str) -> set[str]:
+    """The texts that match a pattern."""
+    return {text for texts in some for text in texts.filter(pc.match_substring_regex(texts, form)).to_pylist()}
+
+
+def _signed(texts: Any, odd: set[str]) -> bool:
     """Whether a sign is all that is odd, and stands before what is below zero, too: all have their signs."""
-    plus = pc.all(pc.match_substring_regex(odd, r"^\+(?:0|[1-9]\d*)$")).as_py()
-    return bool(plus and pc.any(pc.starts_with(texts, "-")).as_py())
+    plus = all(map(_PLUS.fullmatch, odd))
+    return plus and any(pc.any(pc.starts_with(some, "-")).as_py() for some in _slices(texts))
 
 
 def _decimals_differ(texts: list[str | None]) -> bool:
