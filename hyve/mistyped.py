@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve.catalog import Column, Shape, Table
@@ -103,12 +105,9 @@ def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) 
 
 def others_beside(columns: Columns, column: Column) -> NDArray[np.bool_]:
     """The rows in which a typed column has no value though its text says something."""
-    others = columns.filled(column.typed) & ~columns.filled(column.name)
-    if others.any():
-        codes, values = columns.coded(column.typed)
-        empty = [code for code in np.unique(codes[others]).tolist() if not values.shown(np.array([code]))[0]]
-        others &= ~np.isin(codes, empty)
-    return others
+    codes, values = columns.coded(column.typed)
+    says = np.append(np.asarray(pc.not_equal(values.array, pa.scalar("")), np.bool_), False)
+    return np.asarray(says[codes] & ~columns.filled(column.name))
 
 
 def own_kind(column: Column) -> str:

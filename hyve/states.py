@@ -20,14 +20,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hyve.changes import MOST_OF, Change, Changes
 from hyve.columns import Codes
 from hyve.levels import Floats, Rows
-from hyve.mistyped import kinds_in_rows, kinds_of_values
+from hyve.mistyped import kinds_in_rows, kinds_of_values, others_beside
 from hyve.numbered import last_word
 from hyve.parted import FEWEST, Parted, used_in
 from hyve.profile import (
@@ -199,8 +197,7 @@ def _presences(changes: Changes) -> Iterator[_Kinds]:
         if column.path in spelled:  # a value of another type is one, too
             there = np.array([kind != "" for kind in kinds_in_rows(columns, view, spelled)])
         elif column.typed:
-            codes, texts = columns.coded(column.typed)
-            there = there | np.append(np.asarray(pc.not_equal(texts.array, pa.scalar("")), np.bool_), False)[codes]
+            there = there | others_beside(columns, column)
         bits = np.packbits(there).tobytes()
         if bits not in known and 0 < np.count_nonzero(there) < view.rows:
             known.add(bits)
