@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,11 +31,13 @@ class Shape:
     """How many rows of a table have which fields, of which kinds: `signature` tells shapes of the same fields apart.
 
     It is made of the kinds of what stands below each field: `{...}` objects, `[...]` lists in tables of their own.
+    `kinds`: of which each field is, "object" and "list" in short.
     """
 
     rows: int
     fields: tuple[str, ...]
     signature: str = ""
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,26 +74,32 @@ class Catalog:
 def shapes(data: TableData) -> tuple[Shape, ...]:
     """The shapes of a table's rows, the most frequent first."""
     if not isinstance(data.signatures, list):
-        return (Shape(data.rows, _fields(data.signatures), _spell(data.signatures)),)
+        return (Shape(data.rows, *_told(data.signatures)),)
     made = {id(signature): signature for signature in data.signatures}
-    counts: Counter[tuple[tuple[str, ...], str]] = Counter()
+    counts: Counter[tuple[tuple[str, ...], str, tuple[str, ...]]] = Counter()
     for number, rows in Counter(map(id, data.signatures)).items():
-        counts[_fields(made[number]), _spell(made[number])] += rows
+        counts[_told(made[number])] += rows
     return tuple(Shape(rows, *shape) for shape, rows in counts.most_common())
 
 
 def kind_at(signature: Signature, key: str) -> str:
-    """Of which type, as shapes spell it, the value of an object's `key` is; "" where the column says it, or it has
-    none."""
+    """Of which kind the value of an object's `key` is; "" where the column says it, or it has none."""
     if isinstance(signature, tuple) and signature[0] == "o":
-        return next((_spell(inner) for name, inner in signature[1] if str(name) == key), "")
+        return next((_in_short(_spell(inner)) for name, inner in signature[1] if str(name) == key), "")
     return ""
 
 
-def _fields(signature: Signature) -> tuple[str, ...]:
-    if isinstance(signature, tuple) and signature[0] == "o":
-        return tuple(str(key) for key, _ in signature[1])
-    return ()
+def _told(signature: Signature) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """(the fields of rows, their signature for reading, the fields' kinds)."""
+    if not (isinstance(signature, tuple) and signature[0] == "o"):
+        return (), _spell(signature), ()
+    fields = tuple(str(key) for key, _ in signature[1])
+    kinds = [_spell(inner) for _, inner in signature[1]]
+    return fields, _spell_object(fields, kinds), tuple(map(_in_short, kinds))
+
+
+def _in_short(kind: str) -> str:
+    return {"{": "object", "[": "list"}.get(kind[:1], kind)
 
 
 _KINDS = {"i": "number", "f": "number", "s": "text", "b": "bool", "n": "null", "v": "", "j": "...", "L": "[]"}
@@ -100,13 +109,17 @@ def _spell(signature: Signature) -> str:
     """A signature for reading: integers and other numbers are the same (H9)."""
     match signature:
         case ("o", fields):
-            kinds = ((str(key), _spell(inner)) for key, inner in fields)
-            return "{" + ", ".join(f"{key}: {kind}" if kind else key for key, kind in kinds) + "}"
+            return _spell_object([str(key) for key, _ in fields], [_spell(inner) for _, inner in fields])
         case ("t", items):
             return "[" + ", ".join(_spell(item) or "value" for item in items) + "]"
         case str():
             return _KINDS.get(signature, "[...]" if signature == "l" else "{...}")
     return "[...]" if signature[0] == "p" else ""
+
+
+def _spell_object(fields: Sequence[str], kinds: Sequence[str]) -> str:
+    told = (f"{key}: {kind}" if kind else key for key, kind in zip(fields, kinds, strict=True))
+    return "{" + ", ".join(told) + "}"
 
 
 __all__ = ["Catalog", "Column", "Shape", "Table", "kind_at", "shapes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hyve.catalog import Column, Shape, Table
+from hyve.catalog import Column, Table
 from hyve.columns import Columns
 from hyve.naming import quote
 from hyve.profile import ColumnView, numeric
@@ -21,8 +21,8 @@ from hyve.shares import KINDS
 _SHAPES, _SIGNATURE = 16, 4_000
 """Of a table of more shapes, or of longer ones, types aren't compared."""
 _EXAMPLES = 2
-_KINDS = {"": "", "number": "number", "text": "text", "bool": "bool", "{": "object", "[": "list"}
-"""Types of values as the shapes of tables spell them, or begin to, and as they are told."""
+_KINDS = frozenset({"", "number", "text", "bool", "object", "list"})
+"""Types of values that are told."""
 _NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -77,9 +77,9 @@ def kinds_of_values(table: Table) -> dict[str, Counter[str]]:
         return {}
     found: dict[str, Counter[str]] = {}
     for shape in shapes:
-        for name, kind in _fields(shape):
+        for name, kind in zip(shape.fields, shape.kinds, strict=True):
             if kind in _KINDS:
-                found.setdefault(name, Counter())[_KINDS[kind]] += shape.rows
+                found.setdefault(name, Counter())[kind] += shape.rows
     return {name: counts for name, counts in found.items() if len(counts) > 1}
 
 
@@ -89,7 +89,7 @@ def kinds_in_rows(columns: Columns, view: ColumnView, spelled: Collection[str]) 
     column, own = view.column, own_kind(view.column)
     if column.path in spelled:
         filled = columns.filled(column.name)
-        kinds = [_KINDS.get(kind[:1] if kind[:1] in ("{", "[") else kind) for kind in columns.kinds(column)]
+        kinds = (kind if kind in _KINDS else None for kind in columns.kinds(column))
         return [(own if there else "") if kind == "" else kind or "" for kind, there in zip(kinds, filled, strict=True)]
     if column.typed and numeric(column) and view.nulls:
         texts = others_beside(columns, column)
@@ -113,24 +113,3 @@ def others_beside(columns: Columns, column: Column) -> NDArray[np.bool_]:
 def own_kind(column: Column) -> str:
     """The type that JSON has for the values of a column."""
     return "number" if numeric(column) else "bool" if column.type == "BOOLEAN" else "text"
-
-
-def _fields(shape: Shape) -> Iterator[tuple[str, str]]:
-    """The keys of records with the types of their values, as far as the spelling of these tells: `{` are objects, `[`
-    are lists."""
-    text, at = shape.signature, 1
-    for name in shape.fields:
-        if not text.startswith(name, at):
-            return
-        at += len(name)
-        if not text.startswith(": ", at):
-            yield name, ""
-        else:
-            start, depth = at + 2, 0
-            for at in range(start, len(text)):
-                depth += (text[at] in "{[") - (text[at] in "}]")
-                if depth < 0 or (not depth and text[at] == ","):
-                    break
-            kind = text[start:at]
-            yield name, kind[:1] if kind[:1] in ("{", "[") else kind
-        at += 2
