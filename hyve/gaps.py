@@ -24,29 +24,30 @@ _BACK = 6.0
 """The score of a clock that goes back."""
 
 
-def backs(changes: Changes) -> list[int]:
-    """The row at which the clock of a table in the order of its time goes back for good, once; else none."""
+def back(changes: Changes) -> int | None:
+    """The row at which the clock of a table in the order of its time goes back for good, once; None if it doesn't."""
     if changes.time is None:
-        return []
+        return None
     at = changes.times
     distances = np.diff(at)
     places = np.flatnonzero(distances < 0) + 1
     if len(places) != 1 or not HELD <= (place := int(places[0])) <= len(at) - HELD:
-        return []
+        return None
     usual = float(np.median(distances[distances > 0])) if (distances > 0).any() else math.inf
     before, behind = slice(place - HELD, place), slice(place, place + HELD)
     if at[place - 1] - at[place] <= _TIMES * usual or at[behind].max() >= at[place - 1]:
-        return []  # rows are a little late
+        return None  # rows are a little late
     # Rows of another series follow those of one, from the beginning.
     same = np.isin(changes.series[before], changes.series[behind]).any()
-    return [place] if same else []
+    return place if same else None
 
 
 def gaps(changes: Changes) -> list[Change]:
     """The gaps of the table's time, and of numbers at a fixed distance; where its clock goes back."""
-    jumps = backs(changes)
-    said = [_back(changes, place) for place in jumps]
-    return [*said, *(gap for gap in _all_gaps(changes) if not jumps or gap.rows[:1] <= gap.rows[-1:])]
+    found = _all_gaps(changes)
+    if (place := back(changes)) is None:
+        return found
+    return [_back(changes, place), *(gap for gap in found if gap.rows[0] <= gap.rows[-1])]
 
 
 def _back(changes: Changes, place: int) -> Change:

@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hyve import typed
-from hyve.typed import TIME, Values
+from hyve.typed import MONTHS, TIME, Values
 
 _FORMS = 64
 """Forms that are told apart, the most frequent ones: those of a text that is no trap are few."""
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_YEARLESS = (rf"^({'|'.join(_MONTHS)}) ([ \d]\d) ({_CLOCK})$", rf"^(\d\d)-?(\d\d) ({_CLOCK})$")
+_YEARLESS = (rf"^({'|'.join(MONTHS)}) ([ \d]\d) ({_CLOCK})$", rf"^(\d\d)-?(\d\d) ({_CLOCK})$")
 _HALF_YEAR = 365 * 43_200_000_000_000
 
 
@@ -79,7 +78,7 @@ def _with_year(array: Any, form: str, middle: int) -> Any:
     """The instants of times without a year that are nearest to `middle`, in nanoseconds since 1970."""
     near = int(np.datetime64(middle, "ns").astype("datetime64[Y]").astype(int)) + 1970
     written = pc.replace_substring_regex(array, form, r"\1-\2T\3")
-    for number, month in enumerate(_MONTHS, 1):
+    for number, month in enumerate(MONTHS, 1):
         written = pc.replace_substring(written, f"{month}-", f"{number:02d}-")
     written = pc.replace_substring(written, " ", "0")
     best: Any = pa.nulls(len(array), pa.timestamp("ns"))

@@ -15,7 +15,7 @@ import numpy as np
 from hyve import rank
 from hyve.changes import MOST_OF, Change, Changes
 from hyve.figures import rounded
-from hyve.gaps import backs, gaps_in
+from hyve.gaps import back, gaps_in
 from hyve.levels import CLIP, HELD, Floats, Rows, SeriesRows, placed, steps_in
 from hyve.parted import Parted
 
@@ -36,7 +36,7 @@ def rates(changes: Changes) -> list[Change]:
         return []
     view = changes.found.views[changes.time]
     at = changes.times[changes.rows]
-    if view.step is not None or at[-1] <= at[0] or backs(changes):
+    if view.step is not None or at[-1] <= at[0] or back(changes) is not None:
         return []
     gaps = [place for place, _ in gaps_in(at)]
     # What is missing in a gap is told as one: the rest is counted as if it were not there.
@@ -83,8 +83,7 @@ def _owner(changes: Changes, edges: list[int], found: list[tuple[int, float, flo
     for parted in changes.parted:
         if len(parted.sizes) < 2 or (parted.by is not None and parted.by.column.name == "template"):
             continue
-        of = np.empty(len(changes.times), np.int64)
-        of.fill(-1)
+        of = np.full(len(changes.times), -1, np.int64)
         of[parted.rows] = parted.owners
         along, owners = of[changes.rows], set[int]()
         for place, before, behind in found:

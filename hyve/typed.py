@@ -56,7 +56,7 @@ _WRITTEN = rf"^\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK})?$"
 _ZONED = rf"^\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|{_OFFSET})$"
 _ACCESS_LOG = r"^(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})$"
 _MAIL = rf"^[A-Z][a-z]{{2}}, (\d\d?) ([A-Z][a-z]{{2}}) (\d{{4}}) ({_CLOCK}) ({_ZONE})$"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 _UNITS = {
     "d": ("d", 86_400),
@@ -223,7 +223,7 @@ def _times(texts: Values, sample: Sequence[str]) -> Values | None:
         texts = pc.replace_substring_regex(texts, _MAIL, r"\3-\2-\1T\4\5")
         texts = pc.replace_substring_regex(texts, r"-(\d)T", r"-0\1T")
     if any(text[2] == "/" or text[3] == "," for text in told):
-        for number, month in enumerate(_MONTHS, 1):
+        for number, month in enumerate(MONTHS, 1):
             texts = pc.replace_substring(texts, f"-{month}-", f"-{number:02d}-")
     if any(text[4] == "/" for text in told):
         texts = pc.replace_substring(texts, "/", "-", max_replacements=2)
