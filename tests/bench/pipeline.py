@@ -3,20 +3,20 @@
 Starts Apache Kafka (see `tests.integration.brokers`), one store worker with two store processes, one LLM worker and a
 model server, and prints three tables, with `--floor` a fourth.
 
-Throughput: requests with 20 KB of log records and a model that answers in 0 ms, with one cause and one claim and a
-statement for each. Processor time counts, so that other work on the machine doesn't: a pipeline that keeps the
-processor busy reaches the share of `prepare` of what the processor allows. What `prepare` and `finish` cost is what the
-store processes say of these very requests: the same work costs more where five processes share two cores than it does
-alone, which is told beside it. The tables that a statement names are loaded into DuckDB before it runs. `prepare` puts
-that off, as many requests need none or few of them; it has a row of its own and counts with `prepare`, whose work it
-is. The broker is warmed by a few thousand small records first, and all of it by requests: Java compiles what it runs
-often. The benchmark's own time (client and model server) and what Java's compiler still takes are told beside the
-table, whose shares are of what goes on for as long as requests come; so is what the broker takes without any client,
-which is not taken off. Where store processes neither run nor wait for a core (Linux says it), the pipeline lets them
-idle.
+Throughput: requests of 20 KB of each kind of data (`tests.bench.requests`), one kind after the other, and a model that
+answers in 0 ms, with one cause and one claim and a statement for each. Processor time counts, so that other work on the
+machine doesn't: a pipeline that keeps the processor busy reaches the share of `prepare` of what the processor allows.
+What `prepare` and `finish` cost is what the store processes say of these very requests: the same work costs more where
+five processes share two cores than it does alone, which is told beside it. The tables that a statement names are loaded
+into DuckDB before it runs. `prepare` puts that off, as many requests need none or few of them; it has a column of its
+own and counts with `prepare`, whose work it is. The broker is warmed by a few thousand small records first, and all of
+it by requests: Java compiles what it runs often. The benchmark's own time (client and model server) and what Java's
+compiler still takes are told beside the table, whose shares are of what goes on for as long as requests come; so is
+what the broker takes without any client, which is not taken off. Where store processes neither run nor wait for a core
+(Linux says it), the pipeline lets them idle.
 
-Overhead: the same requests at half of the throughput that was just measured, from the record's production to the
-result's arrival, less the model's time. On a machine with other work these are upper bounds.
+Overhead: requests of log records at half of their throughput that was just measured, from the record's production to
+the result's arrival, less the model's time. On a machine with other work these are upper bounds.
 
 Floor: the same records go through two processes that only hand them on (see `tests.bench.floor`), in the same broker:
 requests one by one at the rate that the workers reached, and all at once.
@@ -28,7 +28,6 @@ worker after a tenth of the prompts and at the end.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -36,6 +35,7 @@ import tempfile
 import threading
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 import hyve
 from hyve.errors import HyveError
-from schemas import DiagnosisRequest, DiagnosisResult, Payload, Position, PromptReady
+from schemas import DiagnosisRequest, DiagnosisResult, Position, PromptReady
 from streams.demo import scrape
 from streams.supervisor import Supervisor, worker_command
-from tests.bench import payloads
+from tests.bench.requests import Asked, kinds
 from tests.integration.brokers import TIMEOUTS, ApacheKafka
 from tests.processes import cpu, descendants, resident
 from tests.scripted_llm import ScriptedLLM
@@ -54,26 +54,15 @@ from workers import kafka
 from workers.broker import free_port
 from workers.settings import Settings, load
 
-PAYLOAD = 20_000
+LOGS = "log records"
+"""The kind that takes least: what is not about kinds is about it."""
+
+_WARM, _LATE = 40, 100_000
+"""Requests of a kind before those that are measured; the first number of those that come at half load."""
+
 IN_FLIGHT = 200
 ALLOWED = 0.70
 P50_MS, P99_MS = 150.0, 600.0
-
-_ERRORS = (
-    "SELECT service, count(*) AS errors FROM records WHERE status = 500 GROUP BY service ORDER BY errors DESC LIMIT 5"
-)
-_SLOW = "SELECT count(*) AS slow, max(ms) AS slowest FROM records WHERE ms > 800"
-_ANSWER = json.dumps(
-    {
-        "status": "conclusive",
-        "summary": "checkout answers with status 500",
-        "root_causes": [
-            {"entity": "checkout", "summary": "it fails", "confidence": 0.7, "evidence": [_ERRORS]},
-        ],
-        "claims": [{"text": "requests take up to 900 ms", "evidence": [_SLOW]}],
-    }
-)
-"""One cause and one claim, each with a statement that gives rows over the payload."""
 
 
 def compiling(pid: int) -> float:
@@ -127,6 +116,15 @@ class Results:
         self._consumer.close()
 
 
+class Model:
+    """Says at once what it is to say."""
+
+    reply = ""
+
+    def __call__(self, body: Any) -> dict[str, Any]:
+        return {"text": self.reply}
+
+
 class Pipeline:
     """The workers, under a topic prefix of their own."""
 
@@ -154,13 +152,13 @@ class Pipeline:
         return self.supervisor.pid(f"{self.settings.topic_prefix}-{kind}")
 
     def pool_cpu(self) -> dict[str, float]:
-        """Processor seconds so far that `prepare`, `finish` and loading tables took in the store processes, which have
-        done all three."""
+        """Processor seconds so far that `prepare`, `finish` and loading tables took in the store processes."""
         log = (self.supervisor.logs / f"{self.settings.topic_prefix}-store.log").read_text("utf-8")
         port = re.search(r"metrics on \S+:(\d+)/", log)
         assert port is not None
         found = scrape(int(port[1]))
-        return {call: found[f'hyve_pool_cpu_seconds_total{{call="{call}"}}'] for call in ("prepare", "load", "finish")}
+        names = {call: f'hyve_pool_cpu_seconds_total{{call="{call}"}}' for call in ("prepare", "load", "finish")}
+        return {call: found.get(name, 0.0) for call, name in names.items()}
 
     def warm_broker(self, rounds: int) -> None:
         """Produces and reads `rounds` small records one by one, on a topic that no worker reads."""
@@ -175,20 +173,18 @@ class Pipeline:
                 pass
         consumer.close()
 
-    def ask(self, number: int, text: str) -> float:
+    def ask(self, number: int, asked: Asked) -> float:
         """Produces one request; the time at which it was handed to the client."""
-        request = DiagnosisRequest(
-            request_id=f"r{number}", question="what is wrong?", payloads=(Payload(name="logs", text=text),)
-        )
+        request = DiagnosisRequest(request_id=f"r{number}", question="what is wrong?", payloads=asked.payloads)
         at = time.time()
         value = request.model_copy(update={"created": int(at * 1000)}).to_bytes()
         self.producer.send(self.settings.topic("requests"), value, key=request.request_id.encode())
         return at
 
 
-def prepare_cpu(text: str, rounds: int = 60) -> float:
+def prepare_cpu(asked: Asked, rounds: int = 40) -> float:
     """Processor seconds of `hyve.prepare` for one request: the mean after a round of warming up."""
-    request = hyve.Request("what is wrong?", (hyve.Payload("logs", text),))
+    request = hyve.Request("what is wrong?", tuple(hyve.Payload(one.name, one.text) for one in asked.payloads))
     times: list[float] = []
     for _ in range(rounds + 10):
         began = time.process_time()
@@ -206,61 +202,103 @@ def idle(apache: ApacheKafka, seconds: float = 5.0) -> float:
     return (sum(map(cpu, apache.pids)) - before - compiler) / seconds
 
 
-def throughput(
-    apache: ApacheKafka, pipeline: Pipeline, requests: int, warm: int, text: str, alone: float
-) -> tuple[str, float, bool]:
-    """The table, requests a second by the clock, and whether the bound is kept. `alone`: what the broker takes of each
-    second without a client."""
-    bare = prepare_cpu(text)
-    pipeline.warm_broker(4 * warm)
-    with closing(Results(pipeline.settings, "results")) as seen:
-        for number in range(warm):
-            pipeline.ask(number, text)
-        seen.wait(warm, 600)
-        groups = {
-            "store processes": [pid for pid in descendants(pipeline.pid("store")) if pid != pipeline.pid("store")],
-            "store worker": [pipeline.pid("store")],
-            "LLM worker": descendants(pipeline.pid("llm")),
-            "Kafka": apache.pids,
-            "benchmark": [os.getpid()],
+@dataclass(frozen=True)
+class Spent:
+    """What one request takes: milliseconds of processor time by part, and of the clock. `aside` is the benchmark's own
+    and what Java's compiler takes; `busy` the share of the time in which the store processes ran or waited for a
+    core."""
+
+    parts: dict[str, float]
+    aside: tuple[float, float]
+    clock: float
+    busy: float
+
+    @property
+    def prepare(self) -> float:
+        return self.parts["prepare"] + self.parts["load"]
+
+    @property
+    def all(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def share(self) -> float:
+        return self.prepare / self.all
+
+
+def spent(apache: ApacheKafka, pipeline: Pipeline, asked: Asked, numbers: range, done: Results) -> Spent:
+    """Sends requests all at once and returns when they are answered."""
+    groups = {
+        "store processes": [pid for pid in descendants(pipeline.pid("store")) if pid != pipeline.pid("store")],
+        "store worker": [pipeline.pid("store")],
+        "LLM worker": descendants(pipeline.pid("llm")),
+        "Kafka": apache.pids,
+        "benchmark": [os.getpid()],
+    }
+
+    def now() -> dict[str, float]:
+        found = {name: sum(map(cpu, pids)) for name, pids in groups.items()}
+        return {
+            **pipeline.pool_cpu(),
+            **found,
+            "compiler": sum(map(compiling, apache.pids)),
+            "busy": sum(map(busy, groups["store processes"])) / len(groups["store processes"]),
+            "clock": time.perf_counter(),
         }
-        before, calls = {name: sum(map(cpu, pids)) for name, pids in groups.items()}, pipeline.pool_cpu()
-        compiler = sum(map(compiling, apache.pids))
-        at_work = sum(map(busy, groups["store processes"]))
-        began = time.perf_counter()
-        for number in range(warm, warm + requests):
-            pipeline.ask(number, text)
-        seen.wait(warm + requests, 900)
-        clock = (time.perf_counter() - began) / requests
-        at_work = (sum(map(busy, groups["store processes"])) - at_work) / (clock * requests * 2)
-        spent = {name: (sum(map(cpu, pids)) - before[name]) / requests for name, pids in groups.items()}
-        compiler = (sum(map(compiling, apache.pids)) - compiler) / requests
-        in_pool = {name: (value - calls[name]) / requests for name, value in pipeline.pool_cpu().items()}
-    bench = spent.pop("benchmark")
-    spent["Kafka"] -= compiler
-    total = sum(spent.values())
-    prepare, load, finish = (in_pool[name] for name in ("prepare", "load", "finish"))
-    rest = spent.pop("store processes") - prepare - load - finish
-    rows = {"`prepare`": prepare, "tables that it left to the first statement": load, "`finish`": finish}
-    rows |= {"store processes, the rest": rest, **spent}
-    lines = ["| part | ms of processor a request | share |", "|---|---:|---:|"]
-    lines += [f"| {name} | {seconds * 1000:.1f} | {seconds / total:.0%} |" for name, seconds in rows.items()]
-    share, cores = (prepare + load) / total, os.cpu_count() or 1
+
+    before = now()
+    for number in numbers:
+        pipeline.ask(number, asked)
+    done.wait(numbers.stop, 900)
+    took = {name: (value - before[name]) / len(numbers) * 1000 for name, value in now().items()}
+    compiler, bench, clock, at_work = (took.pop(name) for name in ("compiler", "benchmark", "clock", "busy"))
+    took["Kafka"] -= compiler
+    took["store processes"] -= took["prepare"] + took["load"] + took["finish"]
+    return Spent(took, (bench, compiler), clock, at_work / clock)
+
+
+def throughput(
+    apache: ApacheKafka, pipeline: Pipeline, model: Model, requests: int, warm: int, alone: float
+) -> tuple[str, float, bool]:
+    """The table, requests a second of log records by the clock, and whether the bound is kept. `alone`: what the broker
+    takes of each second without a client."""
+    every = kinds()
+    bare = prepare_cpu(every[LOGS])
+    pipeline.warm_broker(4 * warm)
+    found: dict[str, Spent] = {}
+    sent = 0
+    with closing(Results(pipeline.settings, "results")) as done:
+        for name, asked in {LOGS: every[LOGS], **every}.items():
+            model.reply = asked.reply
+            for number in (_WARM if sent else warm, requests):
+                found[name] = spent(apache, pipeline, asked, range(sent, sent + number), done)
+                sent += number
+    mean = Spent(
+        {part: sum(one.parts[part] for one in found.values()) / len(found) for part in found[LOGS].parts}, (0, 0), 0, 0
+    )
+    columns = " | ".join(mean.parts)
+    lines = [f"| ms of processor a request | {columns} | together | share |", "|---|" + "---:|" * (len(mean.parts) + 2)]
+    for name, one in {**found, "on average": mean}.items():
+        parts = " | ".join(f"{ms:.1f}" for ms in one.parts.values())
+        lines.append(f"| {name} | {parts} | {one.all:.1f} | {one.share:.0%} |")
+    logs, cores = found[LOGS], os.cpu_count() or 1
     lines += [
-        f"| together | {total * 1000:.1f} | at least {ALLOWED:.0%} is to be `prepare` with its tables: {share:.0%} |",
         "",
-        f"{1 / clock:.1f} requests a second by the clock, with {(total + bench + compiler) / clock:.2f} of {cores} "
-        f"cores ({bench * 1000:.1f} ms a request are the benchmark's own, {compiler * 1000:.1f} Java's compiler's); "
-        f"the two store processes ran or waited for a core {at_work:.0%} of the time. {cores} cores of their own would "
-        f"do {cores / total:.1f}, with `prepare` and its tables only {cores / (prepare + load):.1f}. With nothing "
-        f"beside it `prepare` takes {bare * 1000:.1f} ms. A broker without clients takes {alone * 1000:.0f} ms a "
-        f"second, which are {alone * clock * 1000:.1f} ms a request here. Without Kafka's own time, as of a broker on "
-        f"other machines, the share is {(prepare + load) / (total - spent['Kafka']):.0%}.",
+        f"On average at least {ALLOWED:.0%} is to be `prepare` with its tables (`load`). Of log records "
+        f"{1000 / logs.clock:.1f} requests a second by the clock, with {(logs.all + sum(logs.aside)) / logs.clock:.2f} "
+        f"of {cores} cores ({logs.aside[0]:.1f} ms a request are the benchmark's own, {logs.aside[1]:.1f} Java's "
+        f"compiler's); the store processes ran or waited for a core {logs.busy:.0%} of the time. {cores} cores of "
+        f"their own would do {cores * 1000 / logs.all:.1f}, with `prepare` and its tables only "
+        f"{cores * 1000 / logs.prepare:.1f}. With nothing beside it `prepare` takes {bare * 1000:.1f} ms. A broker "
+        f"without clients takes {alone * 1000:.0f} ms a second, which are {alone * logs.clock:.1f} ms a request here. "
+        f"Without Kafka's own time, as of a broker on other machines, the shares are "
+        f"{logs.prepare / (logs.all - logs.parts['Kafka']):.0%}, on average "
+        f"{mean.prepare / (mean.all - mean.parts['Kafka']):.0%}.",
     ]
-    return "\n".join(lines), 1 / clock, share >= ALLOWED
+    return "\n".join(lines), 1000 / logs.clock, mean.share >= ALLOWED
 
 
-def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, text: str) -> str:
+def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, asked: Asked) -> str:
     """What two processes take that only hand on the records of a pipeline that is there: paced, and all at once."""
     folder = pipeline.supervisor.logs / "floor"
     folder.mkdir()
@@ -273,7 +311,7 @@ def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, t
     rows: list[tuple[str, list[float]]] = []
     with closing(Results(bare.settings, "metrics")) as seen:
         for number in range(requests):
-            bare.ask(number, text)
+            bare.ask(number, asked)
         seen.wait(requests, 120)  # joined, and compiled
         done = requests
         for pace in (1 / rate, 0.0):
@@ -281,7 +319,7 @@ def floor(apache: ApacheKafka, pipeline: Pipeline, requests: int, rate: float, t
             before = [sum(map(cpu, those)) for those in pids]
             compiler = sum(map(compiling, apache.pids))
             for number in range(requests):
-                bare.ask(done + number, text)
+                bare.ask(done + number, asked)
                 time.sleep(pace)
             done += requests
             seen.wait(done, 120)
@@ -305,7 +343,7 @@ def first_of(settings: Settings, topic: str) -> bytes:
         consumer.close()
 
 
-def overhead(pipeline: Pipeline, rate: float, seconds: float, text: str) -> tuple[str, bool]:
+def overhead(pipeline: Pipeline, rate: float, seconds: float, asked: Asked) -> tuple[str, bool]:
     """Requests at `rate` a second; milliseconds from production to arrival, less the model's."""
     number = max(50, int(rate * seconds))
     sent: dict[str, float] = {}
@@ -315,7 +353,7 @@ def overhead(pipeline: Pipeline, rate: float, seconds: float, text: str) -> tupl
             pause = began + index / rate - time.perf_counter()
             if pause > 0:
                 time.sleep(pause)
-            sent[f"r{10_000 + index}"] = pipeline.ask(10_000 + index, text)
+            sent[f"r{_LATE + index}"] = pipeline.ask(_LATE + index, asked)
         seen.wait(number, 300)
         taken = []
         for key, at in sent.items():
@@ -333,8 +371,8 @@ def overhead(pipeline: Pipeline, rate: float, seconds: float, text: str) -> tupl
 class SlowModel:
     """Answers after `seconds`; counts the calls at a time."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float, reply: str) -> None:
+        self._seconds, self._reply = seconds, reply
         self._lock = threading.Lock()
         self._now = 0
         self.most = 0
@@ -346,13 +384,14 @@ class SlowModel:
         time.sleep(self._seconds)
         with self._lock:
             self._now -= 1
-        return {"text": _ANSWER}
+        return {"text": self._reply}
 
 
-def in_flight(apache: ApacheKafka, supervisor: Supervisor, prompts: int, text: str) -> tuple[str, bool]:
+def in_flight(apache: ApacheKafka, supervisor: Supervisor, prompts: int, asked: Asked) -> tuple[str, bool]:
     """One LLM worker with `prompts` prompts and a model of two seconds."""
-    _, prompt = hyve.prepare(hyve.Request("what is wrong?", (hyve.Payload("logs", text),)))
-    model = SlowModel(2.0)
+    payloads = tuple(hyve.Payload(one.name, one.text) for one in asked.payloads)
+    _, prompt = hyve.prepare(hyve.Request("what is wrong?", payloads))
+    model = SlowModel(2.0, asked.reply)
     with ScriptedLLM([model], repeat_last=True) as server:
         pipeline = Pipeline(
             apache, "flight", supervisor, HYVE_LLM_BASE_URL=server.url, HYVE_LLM_CONCURRENCY=str(IN_FLIGHT)
@@ -381,33 +420,34 @@ def in_flight(apache: ApacheKafka, supervisor: Supervisor, prompts: int, text: s
 def main() -> int:
     """Prints the tables; 1 where a bound is not kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--requests", type=int, default=300, help="of each kind")
     parser.add_argument("--warm", type=int, default=500, help="requests before those that are measured")
     parser.add_argument("--seconds", type=float, default=30.0, help="of the run at half load")
     parser.add_argument("--prompts", type=int, default=4000, help="0: no such table")
     parser.add_argument("--floor", action="store_true", help="also what Kafka and its clients alone take")
     options = parser.parse_args()
-    text = payloads.logs(PAYLOAD)
+    logs, model = kinds()[LOGS], Model()
     folder = Path(tempfile.mkdtemp(prefix="hyve-pipeline-"))
     kept = []
     try:
         with (
             ApacheKafka(folder / "kafka") as apache,
             Supervisor(folder) as supervisor,
-            ScriptedLLM([{"text": _ANSWER}], repeat_last=True) as server,
+            ScriptedLLM([model], repeat_last=True) as server,
         ):
             alone = idle(apache)
             pipeline = Pipeline(apache, "through", supervisor, HYVE_LLM_BASE_URL=server.url).start("store", "llm")
-            table, rate, fine = throughput(apache, pipeline, options.requests, options.warm, text, alone)
+            table, rate, fine = throughput(apache, pipeline, model, options.requests, options.warm, alone)
             kept.append(fine)
             print(f"{table}\n", flush=True)
             if options.floor:
-                print(f"{floor(apache, pipeline, options.requests, rate, text)}\n", flush=True)
-            table, fine = overhead(pipeline, rate / 2, options.seconds, text)
+                print(f"{floor(apache, pipeline, options.requests, rate, logs)}\n", flush=True)
+            model.reply = logs.reply
+            table, fine = overhead(pipeline, rate / 2, options.seconds, logs)
             kept.append(fine)
             print(f"{table}\n")
             if options.prompts:
-                table, fine = in_flight(apache, supervisor, options.prompts, text)
+                table, fine = in_flight(apache, supervisor, options.prompts, logs)
                 kept.append(fine)
                 print(table)
     except HyveError as error:
