@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyve import rank
+from hyve.catalog import Table
 from hyve.levels import Rows, SeriesRows
 from hyve.numbered import SMALL
 from hyve.profile import ColumnView, Profile, entity_rank, holds_metrics
@@ -24,6 +25,23 @@ _USUAL = 0.9
 _METRIC = frozenset({"counter", "field", "indicator", "measurement", "metric", "metrics", "name"})
 _VALUES = frozenset({"reading", "val", "value"})
 """Columns that are called by these words only name the metric of a row, of which one called by those has the value."""
+
+
+def values_of_metrics(table: Table, view: ColumnView) -> bool:
+    """Whether a column has the values of metrics that another one names."""
+    return holds_metrics(table) or not rank.name_words(view.column.name).isdisjoint(_VALUES)
+
+
+def names_metrics(view: ColumnView) -> bool:
+    """Whether a column names the metric of each row, where values of several stand in one column."""
+    return set() < rank.name_words(view.column.name) <= _METRIC
+
+
+def metric_of(table: Table, views: Sequence[ColumnView], measure: ColumnView) -> ColumnView | None:
+    """The column that tells apart the metrics whose values a measure has: a mean of several of them says nothing."""
+    if not values_of_metrics(table, measure):
+        return None
+    return next((view for view in views if names_metrics(view) and 1 < view.distinct <= view.rows // 3), None)
 
 
 @dataclass(frozen=True)
@@ -96,8 +114,7 @@ class Ways:
 
     def in_metrics(self, view: ColumnView) -> list[Parted]:
         """The rows by metric and by further columns, where a column has the values of several metrics; else none."""
-        of_metrics = holds_metrics(self._found.table) or not rank.name_words(view.column.name).isdisjoint(_VALUES)
-        return self._metrics if of_metrics else []
+        return self._metrics if values_of_metrics(self._found.table, view) else []
 
     def by(self, *views: ColumnView) -> Parted:
         """The rows by the values of a column, or of several, where those that lack one are left out."""
@@ -122,7 +139,7 @@ class Ways:
     @cached_property
     def _metric(self) -> ColumnView | None:
         """The column that names the metric of each row, where values of several stand in one column."""
-        named = (view for view in self._dimensions if set() < rank.name_words(view.column.name) <= _METRIC)
+        named = filter(names_metrics, self._dimensions)
         return next((view for view in named if view.distinct * FEWEST <= view.rows), None)
 
     @cached_property

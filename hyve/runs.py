@@ -27,6 +27,8 @@ from hyve.longlists import Keys
 from hyve.shape import LIST, ColumnData, Fields, Numbers, Path, Shredder, Signature, TableData, Unsettled
 
 _READINGS = 3
+_RELEASED = 4
+"""How many times what is freed goes back to the system while a column is put together."""
 _DIGIT = re.compile(r"\d")
 _NUMBERS = ("parents", "series", "positions")
 _CODES = [(pa.dictionary(pa.int8(), pa.string()), 1 << 7), (pa.dictionary(pa.int16(), pa.string()), 1 << 15)]
@@ -192,11 +194,28 @@ def _column(parts: list[ColumnData | None], sizes: Sequence[int], starts: Sequen
         if part is not None:
             exact.update((row + start, text) for row, text in part.exact.items())
             part.array = None
-    joined: Any = pa.chunked_array(arrays, kind) if chunked else pa.concat_arrays(arrays)
+    joined: Any = pa.chunked_array(arrays, kind) if chunked else _concatenated(arrays, kind)
     made = ColumnData(joined, there[0].derived, exact, any(part.spells for part in there))
     del arrays
     pa.default_memory_pool().release_unused()  # Arrow's allocator else holds twice of what is used
     return made
+
+
+def _concatenated(arrays: list[pa.Array[Any]], kind: pa.DataType) -> pa.Array[Any]:
+    """One array of several, which it empties: numbers are never held twice."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if not number or any(array.null_count for array in arrays):
+        return pa.concat_arrays(arrays)
+    made = np.empty(sum(map(len, arrays)), kind.to_pandas_dtype())
+    at, some = len(made), len(arrays) // _RELEASED + 1
+    while arrays:
+        last = arrays.pop()
+        made[at - len(last) : at] = last.to_numpy()
+        at -= len(last)
+        if len(arrays) % some == 0:
+            del last
+            pa.default_memory_pool().release_unused()
+    return pa.array(made)
 
 
 def _halved(numbers: pa.Array[Any]) -> pa.Array[Any]:

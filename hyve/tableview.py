@@ -39,6 +39,7 @@ from hyve.mistyped import Mistyped, mistyped
 from hyve.naming import quote
 from hyve.numbered import SMALL
 from hyve.onetoone import pairs, told_by_others
+from hyve.parted import metric_of
 from hyve.profile import (
     ENTITIES,
     NONE,
@@ -395,12 +396,17 @@ def _means(
         )
     )
     groups = [view for view in groups if not view.same]
-    measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)]
+    measures = [view for view in views if is_measure(view) and (only is None or view.column.name == only.measure)][:2]
+    within = {measure.column.name: metric_of(found.table, views, measure) for measure in measures}
+    groups = [*filter(None, within.values()), *groups]
+    groups = list({view.column.name: view for view in groups}.values())[:2]
     of = "" if only is None or only.all else f" of {only.name}s"
-    for group in groups[:2] if only is None or only.rows.any() else ():
+    for group in groups if only is None or only.rows.any() else ():
         parent, label = (above, name) if group.column.name == SERIES else (None, group.column.name)
         by = f"{quote(parent.table.name)}.{quote(label)}" if parent is not None else quote(label)
-        for measure in measures[:2]:
+        for measure in measures:
+            if (within[measure.column.name] or group).column.name != group.column.name:
+                continue
             averages = means(found.columns, label, measure.column.name, parent, None if only is None else only.rows)
             if not averages:
                 continue
@@ -418,6 +424,8 @@ def _of_entity(found: Profile, ranked: Sequence[int], asked: Named, only: Kinds 
     """`- host = web-7: 38 rows, mean latency 81.2 (of all 20.3)`: what there is of an entity that is asked for."""
     text = f"- {quote(asked.view.column.name)} = {listing(asked.value, 40)}: {row_count(len(asked.rows))}"
     for view in _measured(found, ranked, only)[:1]:
+        if metric_of(found.table, found.views, view) not in (None, asked.view):
+            break
         numbers, there = found.columns.floats(view.column.name)
         used = there & np.isfinite(numbers)
         if only is not None:
