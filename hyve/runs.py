@@ -203,19 +203,23 @@ def _column(parts: list[ColumnData | None], sizes: Sequence[int], starts: Sequen
 
 def _concatenated(arrays: list[pa.Array[Any]], kind: pa.DataType) -> pa.Array[Any]:
     """One array of several, which it empties: numbers are never held twice."""
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if not number or any(array.null_count for array in arrays):
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return pa.concat_arrays(arrays)
     made = np.empty(sum(map(len, arrays)), kind.to_pandas_dtype())
-    at, some = len(made), len(arrays) // _RELEASED + 1
+    none = np.zeros(len(made), np.bool_) if any(array.null_count for array in arrays) else None
+    end, some = len(made), len(arrays) // _RELEASED + 1
     while arrays:
         last = arrays.pop()
-        made[at - len(last) : at] = last.to_numpy()
-        at -= len(last)
+        start = end - len(last)
+        if none is not None and last.null_count:
+            none[start:end] = last.is_null().to_numpy(zero_copy_only=False)
+            last = last.fill_null(0)
+        made[start:end] = last.to_numpy()
+        end = start
         if len(arrays) % some == 0:
             del last
             pa.default_memory_pool().release_unused()
-    return pa.array(made)
+    return pa.array(made, kind, mask=none)
 
 
 def _halved(numbers: pa.Array[Any]) -> pa.Array[Any]:
