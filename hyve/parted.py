@@ -34,7 +34,9 @@ def values_of_metrics(table: Table, view: ColumnView) -> bool:
 
 def names_metrics(view: ColumnView) -> bool:
     """Whether a column names the metric of each row, where values of several stand in one column."""
-    return set() < rank.name_words(view.column.name) <= _METRIC
+    words = rank.name_words(view.column.name)
+    parts = words - {view.column.name.lower()} or words  # a name of several words is one of its words, too
+    return set() < parts <= _METRIC
 
 
 def metric_of(table: Table, views: Sequence[ColumnView], measure: ColumnView) -> ColumnView | None:

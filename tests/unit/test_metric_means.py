@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import pytest
+
 import hyve
 
 
-def _samples(metrics: Sequence[str]) -> str:
+def _samples(metrics: Sequence[str], column: str = "metric") -> str:
     base, scale = {"cpu": 100, "memory_bytes": 10**9}, {"cpu": 1, "memory_bytes": 1000}
     return json.dumps(
         [
             {
                 "time": f"2026-03-01T{minute // 60:02d}:{minute % 60:02d}:00Z",
                 "host": host,
-                "metric": metric,
+                column: metric,
                 "value": base[metric] + (minute + place) * scale[metric],
             }
             for minute in range(200)
@@ -25,14 +27,15 @@ def _samples(metrics: Sequence[str]) -> str:
     )
 
 
-def _shown(metrics: Sequence[str], question: str = "") -> str:
-    prompt = hyve.view(_samples(metrics), question, 1500)
+def _shown(metrics: Sequence[str], question: str = "", column: str = "metric") -> str:
+    prompt = hyve.view(_samples(metrics, column), question, 1500)
     return "\n".join(str(message["content"]) for message in prompt.messages)
 
 
-def test_a_mean_of_several_metrics_is_told_by_metric_only() -> None:
-    shown = _shown(["cpu", "memory_bytes"])
-    assert "- mean value by metric: cpu=200.5, memory_bytes=1000100500" in shown
+@pytest.mark.parametrize("column", ["metric", "metric_name", "metricName", "measurement"])
+def test_a_mean_of_several_metrics_is_told_by_metric_only(column: str) -> None:
+    shown = _shown(["cpu", "memory_bytes"], column=column)
+    assert f"- mean value by {column}: cpu=200.5, memory_bytes=1000100500" in shown
     assert "mean value by host" not in shown
 
 
