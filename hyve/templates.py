@@ -30,8 +30,13 @@ HIDDEN = rf"\x1b\[[0-9;]*m|#|{MASK}"
 
 _FEW, _SHORT = 64, 256
 """So many texts of so many characters take less time than Arrow does to read the pattern."""
-_PATTERNS = {MASK: re.compile(rf"\b{MASK}", re.ASCII), HIDDEN: re.compile(HIDDEN, re.ASCII)}
-"""What MASK finds begins where a word does: Python's `re` would look for it at every letter."""
+_STEADY = MASK.replace(r"\w*\d\w*", "[A-Za-z_]*+[0-9][0-9A-Za-z_]*+")
+_PATTERNS = {
+    MASK: re.compile(rf"\b{_STEADY}", re.ASCII),
+    HIDDEN: re.compile(HIDDEN.replace(MASK, _STEADY), re.ASCII),
+}
+"""What MASK finds begins where a word does: Python's `re` would look for it at every letter, and for the first digit of
+a word from its end."""
 VARIABLE = _PATTERNS[MASK]
 """MASK as Python reads it alike."""
 _DIGITS = re.compile(r"\d+", re.ASCII)
