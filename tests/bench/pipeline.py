@@ -273,6 +273,9 @@ def throughput(
             for number in (_WARM if sent else warm, requests):
                 found[name] = spent(apache, pipeline, asked, range(sent, sent + number), done)
                 sent += number
+            result = DiagnosisResult.from_bytes(done.values[f"r{sent - 1}"])
+            if result.status != "conclusive" or len(result.evidence) != 2:
+                raise HyveError(f"{name}: {result.status} with {len(result.evidence)} statements: {result.notes}")
     mean = Spent(
         {part: sum(one.parts[part] for one in found.values()) / len(found) for part in found[LOGS].parts}, (0, 0), 0, 0
     )
