@@ -153,7 +153,7 @@ class Columns:
 
     def size(self, name: str) -> int:
         """About how many bytes a column has."""
-        return self.array(name).nbytes if self.short else 8 * self.table.rows
+        return self.array(name).get_total_buffer_size() if self.short else 8 * self.table.rows
 
     def coded(self, name: str) -> tuple[Codes, Values]:
         """(the number of each row's value, -1 for none; the distinct values)."""

@@ -18,10 +18,11 @@ part stands that has free text around it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
+from operator import attrgetter, methodcaller
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -123,7 +124,9 @@ class Datastore:
         self._loaded = 0.0
         self._waiting: dict[str, tuple[Arrays, dict[str, str]]] = {}
         self._made: list[str] = []
-        size = sum(_bytes(root.data) for root in roots)
+        size = _size(chain.from_iterable(_arrays(root.data) for root in roots), _BUFFERS)
+        if size > _LARGE:
+            size = _size(chain.from_iterable(_arrays(root.data) for root in roots))
         self._most = min(_COMPRESSED, max(_SOME, size // 4))
         self._spare = min(_COMPRESSED, size // _SPARED)
         self._text = sum(len(source.text) for source in self.sources)
@@ -434,15 +437,19 @@ def _taken(batches: list[pa.RecordBatch], schema: pa.Schema, trims: int) -> Iter
             trim()
 
 
-def _size(columns: Iterable[Any]) -> int:
+_NBYTES, _BUFFERS = attrgetter("nbytes"), methodcaller("get_total_buffer_size")
+"""The bytes of an Arrow array, and those of all that it is a part of: never fewer, and told thirty times as fast."""
+
+
+def _size(columns: Iterable[Any], size: Callable[[Any], int] = _NBYTES) -> int:
     """About how many bytes DuckDB takes for columns until it compresses them; 16 for a text that comes as a code."""
-    return sum(16 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in columns)
+    return sum(16 * len(column) if pa.types.is_dictionary(column.type) else size(column) for column in columns)
 
 
-def _bytes(data: TableData) -> int:
-    """The same for all columns of a table and those below it."""
-    tables = (table.columns.values() for table in data.walk())
-    return _size(column.array for columns in tables for column in columns if column.array is not None)
+def _arrays(data: TableData) -> Iterator[Any]:
+    """All columns of a table and those below it."""
+    columns = (column for table in data.walk() for column in table.columns.values())
+    return (column.array for column in columns if column.array is not None)
 
 
 def _whole(column: Any) -> pa.Array[Any]:
