@@ -52,6 +52,20 @@ def list_array(values: list[list[Any]], kind: type) -> pa.Array[Any] | None:
         return None
 
 
+def in_rows(array: pa.Array[Any], rows: Sequence[int], count: int) -> pa.Array[Any]:
+    """An array of so many values: those of `array` in some rows, null in the others."""
+    if count <= _SHORT:  # the code of an Arrow kernel is cold: to call it takes longer than to read so many
+        cells: list[Any] = [None] * count
+        for row, value in zip(rows, array.to_pylist(), strict=True):
+            cells[row] = value
+        made: pa.Array[Any] = pa.array(cells, array.type)
+        return made
+    places = np.full(count, -1, np.int64)
+    places[np.asarray(rows, np.int64)] = np.arange(len(rows))
+    taken: pa.Array[Any] = array.take(pa.array(places, pa.int64(), mask=places < 0))
+    return taken
+
+
 _OPENERS = frozenset('{["')
 _HOLDS = (
     r"^[\s\v\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"

@@ -7,6 +7,7 @@ copied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def log_table(data: TableData) -> TableData | None:
     severity = _severities(texts[plan.levels[0]]) if plan.levels else _severities_in(texts[plan.body])
     ids = [_ids(texts[keys[0]]) if keys else _none(data) for keys in (plan.traces, plan.spans)]
     service = texts[plan.services[0]] if plan.services else None
-    if severity is None or ids[0] is None or ids[1] is None or service is None or _some(pc.equal(service, _EMPTY)):
+    if severity is None or ids[0] is None or ids[1] is None or service is None or _blank(service):
         return None
     columns: dict[Path, pa.Array[Any]] = {
         ("time",): time.array,
@@ -96,26 +97,32 @@ def _none(data: TableData) -> pa.Array[Any]:
     return pa.nulls(data.rows, pa.string())
 
 
-def _some(found: Any) -> bool:
-    return bool(pc.any(found).as_py())
+def _blank(texts: pa.Array[Any]) -> bool:
+    """Whether some texts are empty."""
+    return "" in texts.to_pylist() if len(texts) <= _FEW else bool(pc.any(pc.equal(texts, _EMPTY)).as_py())
 
 
 def _severities(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]] | None:
     """Names and numbers of levels of which each is known."""
-    encoded: Any = pc.dictionary_encode(array)
-    if len(encoded.dictionary) > _LEVELS:
+    encoded: Any = array if len(array) <= _FEW else array.dictionary_encode()
+    each: list[str] = (array if encoded is array else encoded.dictionary).to_pylist()
+    distinct = set(each)
+    if len(distinct) > _LEVELS:
         return None
-    found = [levels.severity_of(level) for level in encoded.dictionary.to_pylist()]
-    if not all(name for name, _ in found):
+    found = {level: levels.severity_of(level) for level in distinct}
+    if not all(name for name, _ in found.values()):
         return None
-    names, ranks = pa.array([name for name, _ in found], pa.string()), pa.array([rank for _, rank in found], pa.int64())
-    return names.take(encoded.indices), ranks.take(encoded.indices)
+    names, numbers = _columns([found[level] for level in each])
+    return (names, numbers) if encoded is array else (names.take(encoded.indices), numbers.take(encoded.indices))
 
 
 def _severities_in(bodies: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Names and numbers of the levels that messages say themselves."""
-    found = [levels.severity_in(body or "") for body in bodies.to_pylist()]
-    return pa.array([name for name, _ in found], pa.string()), pa.array([rank for _, rank in found], pa.int64())
+    return _columns([levels.severity_in(body or "") for body in bodies.to_pylist()])
+
+
+def _columns(found: Sequence[tuple[str, int | None]]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    return pa.array([name for name, _ in found], pa.string()), pa.array([number for _, number in found], pa.int64())
 
 
 def _ids(array: pa.Array[Any]) -> pa.Array[Any] | None:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hyve.arrays import array_of, dump, list_array, may_hold
+from hyve.arrays import array_of, dump, in_rows, list_array, may_hold
 from hyve.choices import CONTAINERS, MAX_COLUMNS, Lists, Objects, Seen
 from hyve.collector import collector_paused
 from hyve.encodings import encodable
@@ -306,9 +306,7 @@ class Shredder:
         exact: dict[int, str],
     ) -> None:
         if len(rows) != table.rows:
-            places = np.full(table.rows, -1, np.int64)
-            places[np.asarray(rows, np.int64)] = np.arange(len(rows))
-            array = array.take(pa.array(places, pa.int64(), mask=places < 0))
+            array = in_rows(array, rows, table.rows)
         table.columns[path] = ColumnData(array, derived, exact)
 
     def text(
@@ -386,15 +384,15 @@ class Shredder:
                 for key in keys:
                     holders.setdefault(key, []).append(number)
             sparse = self.sparse(table, path, rows, values, holders, owned, derived)
-            picked: dict[frozenset[int], list[int]] = {}  # keys that the same records have share their picks
+            picked: dict[frozenset[int], tuple[list[int], list[int]]] = {}  # shared by keys that the same records have
             for key, having in holders.items():
                 if key in sparse:
                     continue
                 wanted = frozenset(having)
                 if wanted not in picked:
-                    picked[wanted] = [i for i, number in enumerate(owned) if number in wanted]
-                picks = picked[wanted]
-                picked_rows = [rows[i] for i in picks]
+                    picks = [i for i, number in enumerate(owned) if number in wanted]
+                    picked[wanted] = picks, [rows[i] for i in picks]
+                picks, picked_rows = picked[wanted]
                 found[key] = self.node(table, (*path, key), picked_rows, [values[i][key] for i in picks], derived)
             if sparse:
                 entries: dict[Path, dict[Any, Signature]] = {

@@ -96,7 +96,8 @@ _PERCENT = rf"(?P<amount>[+-]?{_DIGITS}) ?%"
 
 _BEGINS = frozenset("0123456789+-.PNnIiMTWFS")
 _FEW = 1_000
-"""Texts that are looked at one by one: so few take less time than a call of Arrow."""
+"""Texts that are looked at one by one: so few take less time than a call of Arrow, whose code is cold between two of
+them."""
 _SAMPLE, _LONGEST = 64, 400
 """Texts that tell whether a column may spell anything; one of more characters spells nothing."""
 _NOTHING = pa.array(
@@ -105,6 +106,8 @@ _NOTHING = pa.array(
 )
 _NOTHING_TEXTS = frozenset(_NOTHING.to_pylist())
 _NULL, _EMPTY, _ZERO, _MINUS = (pa.scalar(text, pa.string()) for text in (None, "", "0", "-"))
+
+_INSTANT = pa.timestamp("ns")
 
 Values = Any
 """An Arrow array, in one piece or in chunks."""
@@ -121,7 +124,7 @@ def spelled(texts: Values, name: object = "") -> Iterator[tuple[str, Values]]:
     for kind, form, read in (*of_name, *_READERS):
         if _likely(sample, form.fullmatch):
             array: Any = texts.cast(pa.string()) if pa.types.is_dictionary(texts.type) else texts
-            values = read(pc.if_else(pc.is_in(array, _NOTHING), _NULL, array), sample)
+            values = read(_without_nothing(array), sample)
             if values is not None and values.null_count < len(values):
                 yield kind, values
                 return
@@ -129,12 +132,30 @@ def spelled(texts: Values, name: object = "") -> Iterator[tuple[str, Values]]:
 
 def _sample(texts: Values) -> list[str]:
     """Some of a column's texts that aren't words for "none", from all of its length."""
+    if len(texts) <= _FEW:
+        listed = [text for text in texts.to_pylist() if text is not None]
+        some = [text for text in _evenly(listed) if text not in _NOTHING_TEXTS]
+        if len(some) < _SAMPLE // 2 and len(listed) > _SAMPLE:
+            some = _evenly([text for text in listed if text not in _NOTHING_TEXTS])
+        return some
     told = texts.drop_null() if texts.null_count else texts
     sample = _spread(told)
     if len(sample) < _SAMPLE // 2 and len(told) > _SAMPLE:
         told = told.cast(pa.string()) if pa.types.is_dictionary(told.type) else told
         sample = _spread(told.filter(pc.invert(pc.is_in(told, _NOTHING))))
     return sample
+
+
+def _evenly(texts: list[str]) -> list[str]:
+    """_SAMPLE of some texts at equal distances, or all if there are no more."""
+    return [texts[place] for place in _places(len(texts))[0]] if len(texts) > _SAMPLE else texts
+
+
+def _without_nothing(texts: Values) -> Values:
+    """Texts, null for words for "none"."""
+    if len(texts) <= _FEW and _NOTHING_TEXTS.isdisjoint(texts.to_pylist()):
+        return texts
+    return pc.if_else(pc.is_in(texts, _NOTHING), _NULL, texts)
 
 
 def _spread(texts: Values) -> list[str]:
@@ -213,7 +234,7 @@ def _exact(texts: Values, long: int) -> Values | None:
 
 def _times(texts: Values, sample: Sequence[str]) -> Values | None:
     told = [text for text in sample if len(text) >= 10]
-    if len(texts) <= _FEW and all(map(_in_range, texts.to_pylist())):
+    if len(texts) <= _FEW and _in_range([text for text in texts.to_pylist() if text is not None]):
         read = _instants(texts)
         if read is not None:
             return read
@@ -250,9 +271,11 @@ def _times(texts: Values, sample: Sequence[str]) -> Values | None:
     return _instants(_reached(pc.if_else(pc.is_in(days, known), some, _NULL)))
 
 
-def _in_range(text: str | None) -> bool:
-    """Whether a text begins like an ISO 8601 time that 64-bit nanoseconds reach."""
-    return text is None or (text[4:5] == "-" and "1678" < text < "2262" and text[:4].isdigit() and text[:4].isascii())
+def _in_range(texts: Sequence[str]) -> bool:
+    """Whether 64-bit nanoseconds reach all of some texts that are ISO 8601 times, as the first of them may be: what is
+    none is refused when they are read."""
+    first, last = min(texts, default="2000-"), max(texts, default="2000-")
+    return first[4:5] == "-" and first > "1678" and last < "2262"
 
 
 def _reached(times: Values) -> Values:
@@ -272,7 +295,8 @@ def _is_day(text: str) -> bool:
 def _instants(array: Values) -> Values | None:
     for zone in ("UTC", None):
         with suppress(pa.ArrowInvalid):
-            return array.cast(pa.timestamp("ns", zone)).cast(pa.timestamp("ns"))
+            read = array.cast(pa.timestamp("ns", zone))
+            return read.view(_INSTANT) if isinstance(read, pa.Array) else read.cast(_INSTANT)
     return None
 
 
