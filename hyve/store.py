@@ -367,7 +367,7 @@ class Datastore:
             stored = (source.column(column) for column in source.column_names if column not in texts)
             width = max(1, _size(stored) / rows + 2 * len(texts))
             least = _ROW_GROUP
-            if selected != "*" and rows <= _ROW_GROUP:  # what is made of texts takes as much again: in halves
+            if selected != "*" and rows <= 2 * _ROW_GROUP:  # what is made of texts takes as much again: in halves
                 least = (rows // 2 // _VECTOR + 1) * _VECTOR
             step = max(1, int(self._most / width / least)) * least
         slices = [source.slice(start, step) for start in range(0, rows, step)]
