@@ -178,10 +178,9 @@ def test_a_header_that_ends_in_a_delimiter(text: str, expected: list[dict[str, A
 cells = st.text(alphabet='ab 01,"\n\r\t;|é', max_size=6)
 
 
-@given(st.lists(st.lists(cells, min_size=3, max_size=3), min_size=2, max_size=5))
+@given(st.lists(st.tuples(cells.filter(bool), cells, cells).map(list), min_size=2, max_size=5))
 @settings(deadline=None)
 def test_any_cells_come_back(records: list[list[str]]) -> None:
-    assume(all(record[0] not in ("", "name") for record in records))
     written = io.StringIO()
     csv.writer(written).writerows([["name", "value_of", "note"], *records])
     assume(len({record[1] for record in records} | {"value_of"}) > 1)
