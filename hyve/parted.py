@@ -27,12 +27,12 @@ _VALUES = frozenset({"reading", "val", "value"})
 """Columns that are called by these words only name the metric of a row, of which one called by those has the value."""
 
 
-def values_of_metrics(table: Table, view: ColumnView) -> bool:
+def _values_of_metrics(table: Table, view: ColumnView) -> bool:
     """Whether a column has the values of metrics that another one names."""
     return holds_metrics(table) or not rank.name_words(view.column.name).isdisjoint(_VALUES)
 
 
-def names_metrics(view: ColumnView) -> bool:
+def _names_metrics(view: ColumnView) -> bool:
     """Whether a column names the metric of each row, where values of several stand in one column."""
     words = rank.name_words(view.column.name)
     parts = words - {view.column.name.lower()} or words  # a name of several words is one of its words, too
@@ -41,9 +41,9 @@ def names_metrics(view: ColumnView) -> bool:
 
 def metric_of(table: Table, views: Sequence[ColumnView], measure: ColumnView) -> ColumnView | None:
     """The column that tells apart the metrics whose values a measure has: a mean of several of them says nothing."""
-    if not values_of_metrics(table, measure):
+    if not _values_of_metrics(table, measure):
         return None
-    return next((view for view in views if names_metrics(view) and 1 < view.distinct <= view.rows // 3), None)
+    return next((view for view in views if _names_metrics(view) and 1 < view.distinct <= view.rows // 3), None)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Ways:
 
     def in_metrics(self, view: ColumnView) -> list[Parted]:
         """The rows by metric and by further columns, where a column has the values of several metrics; else none."""
-        return self._metrics if values_of_metrics(self._found.table, view) else []
+        return self._metrics if _values_of_metrics(self._found.table, view) else []
 
     def by(self, *views: ColumnView) -> Parted:
         """The rows by the values of a column, or of several, where those that lack one are left out."""
@@ -141,7 +141,7 @@ class Ways:
     @cached_property
     def _metric(self) -> ColumnView | None:
         """The column that names the metric of each row, where values of several stand in one column."""
-        named = filter(names_metrics, self._dimensions)
+        named = filter(_names_metrics, self._dimensions)
         return next((view for view in named if view.distinct * FEWEST <= view.rows), None)
 
     @cached_property

@@ -46,7 +46,7 @@ def kinds() -> dict[str, Asked]:
 
 
 def _one(make: Callable[[int], str], entity: str, cause: str, claim: str) -> Asked:
-    return Asked((Payload(name="data", text=make(SIZE)),), reply(entity, cause, claim))
+    return Asked((Payload(name="data", text=make(SIZE)),), _reply(entity, cause, claim))
 
 
 def _alert() -> Asked:
@@ -61,7 +61,7 @@ def _alert() -> Asked:
         lines.append(own.pop().value.decode())
     text = "\n".join(reversed(lines))
     sent = Payload(name="alert.json", text=alert), Payload(name="telemetry.ndjson", text=text)
-    return Asked(sent, reply(service, _grouped("name", "spans"), _most("duration_ms", "spans")))
+    return Asked(sent, _reply(service, _grouped("name", "spans"), _most("duration_ms", "spans")))
 
 
 def _grouped(column: str, table: str) -> str:
@@ -72,7 +72,7 @@ def _most(column: str, table: str) -> str:
     return f"SELECT count(*) AS number, max({column}) AS most FROM {table} WHERE {column} > 0"
 
 
-def reply(entity: str, cause: str, claim: str) -> str:
+def _reply(entity: str, cause: str, claim: str) -> str:
     """One cause and one claim, each with its statement."""
     return json.dumps(
         {
